@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# A room is a folder: all its .c files are one static library. Sub-folders belong to it.
+
+function(pernode_room name)
+	cmake_parse_arguments(arg "" "" "ROOMS;LIBRARIES" ${ARGN})
+	file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.c)
+	list(FILTER sources EXCLUDE REGEX "/main\\.c$")
+	if(NOT sources)
+		add_library(pernode_${name} INTERFACE)
+		set(scope INTERFACE)
+	else()
+		add_library(pernode_${name} STATIC ${sources})
+		set(scope PUBLIC)
+	endif()
+	target_link_libraries(pernode_${name} ${scope} pernode_flags ${arg_LIBRARIES})
+	foreach(room ${arg_ROOMS})
+		target_link_libraries(pernode_${name} ${scope} pernode_${room})
+	endforeach()
+endfunction()
+
+# A program is a room with a main.c, and a library of the rest so that tests reach it.
+function(pernode_program program room)
+	pernode_room(${room} ${ARGN})
+	if(EXISTS ${PROJECT_SOURCE_DIR}/${room}/main.c)
+		add_executable(${program} ${room}/main.c)
+		target_link_libraries(${program} PRIVATE pernode_${room})
+		if(PERNODE_STATIC)
+			target_link_options(${program} PRIVATE -static)
+		endif()
+	endif()
+endfunction()

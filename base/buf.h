@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growable buffer that is born with its maximum. Appending past the maximum, or a failed allocation, sets the
- * buffer's error and leaves what is there; further appends are no-ops, so a writer checks once, at its end. */
+/* A growable buffer that is born with its maximum. Appending past the maximum, or a failed
+ * allocation, sets the buffer's error and leaves what is there; further appends are no-ops, so a
+ * writer checks once, at its end. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,11 +30,12 @@ int buf_putc(struct buf *b, char c);
 int buf_printf(struct buf *b, const char *format, ...) _printf_(2, 3);
 /* Drops the first n bytes (a parser's consumed part). */
 void buf_consume(struct buf *b, size_t n);
-/* Makes room for n more bytes and returns where to write them, or NULL with the error set; buf_grew tells how many
- * were written. */
+/* Makes room for n more bytes and returns where to write them, or NULL with the error set; buf_grew
+ * tells how many were written. */
 char *buf_reserve(struct buf *b, size_t n);
 void buf_grew(struct buf *b, size_t n);
-/* Takes the NUL-terminated content over (free it); the buffer is empty afterwards. NULL after an error. */
+/* Takes the NUL-terminated content over (free it); the buffer is empty afterwards. NULL after an
+ * error. */
 char *buf_take(struct buf *b);
 struct str buf_str(const struct buf *b);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time. Monotonic for intervals, wall for what is told and kept; both come through a struct clock so that a test or a
- * replay can be the one who says what time it is. */
+/* Time. Monotonic for intervals, wall for what is told and kept; both come through a struct clock
+ * so that a test or a replay can be the one who says what time it is. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,8 +20,8 @@ struct clock {
 	void *arg;
 };
 
-/* CLOCK_MONOTONIC (CLOCK_BOOTTIME where the difference matters is not wanted: a suspended node used nothing) and
- * CLOCK_REALTIME. */
+/* CLOCK_MONOTONIC (CLOCK_BOOTTIME where the difference matters is not wanted: a suspended node used
+ * nothing) and CLOCK_REALTIME. */
 extern const struct clock clock_system;
 
 static inline uint64_t clock_mono_usec(const struct clock *c)
@@ -49,5 +49,6 @@ struct clock_watch {
 	int64_t wall_usec;
 	bool seen;
 };
-/* 0, or by how many microseconds the wall clock jumped (positive: forward) when that is more than tolerance_usec. */
+/* 0, or by how many microseconds the wall clock jumped (positive: forward) when that is more than
+ * tolerance_usec. */
 int64_t clock_watch_look(struct clock_watch *w, const struct clock *c, uint64_t tolerance_usec);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line and the environment, declared once. A verb has a table of flags; each can also be given by the
- * environment as PERNODE_LONG_NAME (a flag beats the environment, an empty variable is unset, an unknown PERNODE_*
- * variable is nobody's business). Each value is checked by its kind and range. An error names the flag (or variable),
- * the value and what is accepted, and for an unknown flag the nearest known one. */
+/* The command line and the environment, declared once. A verb has a table of flags; each can also
+ * be given by the environment as PERNODE_LONG_NAME (a flag beats the environment, an empty variable
+ * is unset, an unknown PERNODE_* variable is nobody's business). Each value is checked by its kind
+ * and range. An error names the flag (or variable), the value and what is accepted, and for an
+ * unknown flag the nearest known one. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,33 +28,37 @@ enum flag_source { FLAG_FROM_DEFAULT, FLAG_FROM_ENVIRONMENT, FLAG_FROM_COMMAND_L
 struct flag {
 	const char *name; /* without the dashes */
 	enum flag_kind kind;
-	size_t offset;              /* of the value in the settings struct */
-	const char *default_text;   /* parsed like any other value; NULL: the target is left as it is */
-	const char *value_name;     /* for help: "DURATION", "PATH"… */
-	const char *help;           /* one line, with the unit */
+	size_t offset; /* of the value in the settings struct */
+	const char
+		*default_text;  /* parsed like any other value; NULL: the target is left as it is */
+	const char *value_name; /* for help: "DURATION", "PATH"… */
+	const char *help;       /* one line, with the unit */
 	const char *const *choices; /* FLAG_CHOICE: NULL-terminated */
 	int64_t min, max;
 	double min_double, max_double;
-	int (*parse)(struct str value, void *target, struct err *e); /* FLAG_CUSTOM; e says what is accepted */
+	int (*parse)(struct str value, void *target,
+		struct err *e); /* FLAG_CUSTOM; e says what is accepted */
 };
 
 #define FLAGS_MAX 128 /* flags of one verb */
 
 struct flag_set {
-	const char *program;  /* "pernode-agent" */
-	const char *verb;     /* "run" or NULL */
-	const char *summary;  /* one line */
+	const char *program;   /* "pernode-agent" */
+	const char *verb;      /* "run" or NULL */
+	const char *summary;   /* one line */
 	const char *arguments; /* "FILE…", "[PATTERN…]" or NULL when none are taken */
-	const char *example;  /* one full command line */
-	const struct flag *const *tables; /* NULL-terminated list of tables, each ended by a flag with name NULL */
+	const char *example;   /* one full command line */
+	const struct flag *const
+		*tables; /* NULL-terminated list of tables, each ended by a flag with name NULL */
 	void *settings;
 	enum flag_source sources[FLAGS_MAX]; /* in table order: where each value came from */
-	char *const *environment; /* environ, or a test's own */
+	char *const *environment;            /* environ, or a test's own */
 };
 
-/* Parses argv[1…] (argv[0] is skipped). Sets *ret_first to the index of the first argument that is no flag ("--" ends
- * flags; flags and arguments may mix: arguments are moved to the end of argv). --help is not handled here:
- * flags_wants_help. -EINVAL with the message in e: exit 2. Strings point into argv or the environment. */
+/* Parses argv[1…] (argv[0] is skipped). Sets *ret_first to the index of the first argument that is
+ * no flag ("--" ends flags; flags and arguments may mix: arguments are moved to the end of argv).
+ * --help is not handled here: flags_wants_help. -EINVAL with the message in e: exit 2. Strings
+ * point into argv or the environment. */
 int flags_parse(struct flag_set *set, int argc, char **argv, int *ret_first, struct err *e);
 /* True if --help or -h is among the arguments before "--". */
 bool flags_wants_help(int argc, char **argv);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log: one line per event to stderr, as text or as JSON. Every call site is limited to LOG_BURST lines a minute;
- * the next line that gets through says how many were left out. */
+/* The log: one line per event to stderr, as text or as JSON. Every call site is limited to
+ * LOG_BURST lines a minute; the next line that gets through says how many were left out. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,11 +32,11 @@ void log_at(struct log_site *site, enum log_level level, const char *format, ...
 /* Where lines go, for tests; NULL is stderr. */
 void log_to(void (*sink)(const char *line, size_t n, void *arg), void *arg);
 
-#define log_(level, ...)                                                                           \
-	do {                                                                                       \
-		static struct log_site _site;                                                      \
-		if (log_enabled(level))                                                            \
-			log_at(&_site, level, __VA_ARGS__);                                        \
+#define log_(level, ...)                                    \
+	do {                                                \
+		static struct log_site _site;               \
+		if (log_enabled(level))                     \
+			log_at(&_site, level, __VA_ARGS__); \
 	} while (0)
 #define log_error(...) log_(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) log_(LOG_WARN, __VA_ARGS__)

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <dirent.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/param.h> /* has its own MIN and MAX: taken in first, so that ours are the ones that stay */
 #include <unistd.h>
 
 #define _cleanup_(f) __attribute__((cleanup(f)))
@@ -13,34 +15,36 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-#define MIN(a, b)                                                                                  \
-	({                                                                                         \
-		__typeof__(a) _min_a = (a);                                                        \
-		__typeof__(b) _min_b = (b);                                                        \
-		_min_a < _min_b ? _min_a : _min_b;                                                 \
+/* Each argument is evaluated once. The counter gives every use names of its own, so that uses nest.
+ */
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define PICK_(a, b, less, x, y)        \
+	({                             \
+		__typeof__(a) x = (a); \
+		__typeof__(b) y = (b); \
+		x less y ? x : y;      \
 	})
-#define MAX(a, b)                                                                                  \
-	({                                                                                         \
-		__typeof__(a) _max_a = (a);                                                        \
-		__typeof__(b) _max_b = (b);                                                        \
-		_max_a > _max_b ? _max_a : _max_b;                                                 \
-	})
+#undef MIN
+#undef MAX
+#define MIN(a, b) PICK_(a, b, <, JOIN(min_a_, __COUNTER__), JOIN(min_b_, __COUNTER__))
+#define MAX(a, b) PICK_(a, b, >, JOIN(max_a_, __COUNTER__), JOIN(max_b_, __COUNTER__))
 
 /* The struct that embeds a member: for callbacks that are given only the member. */
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 /* Hands a pointer or a descriptor over, so that the cleanup of this scope leaves it alone. */
-#define TAKE_PTR(p)                                                                                \
-	({                                                                                         \
-		__typeof__(p) _taken = (p);                                                        \
-		(p) = NULL;                                                                        \
-		_taken;                                                                            \
+#define TAKE_PTR(p)                         \
+	({                                  \
+		__typeof__(p) _taken = (p); \
+		(p) = NULL;                 \
+		_taken;                     \
 	})
-#define TAKE_FD(fd)                                                                                \
-	({                                                                                         \
-		int _taken = (fd);                                                                 \
-		(fd) = -1;                                                                         \
-		_taken;                                                                            \
+#define TAKE_FD(fd)                \
+	({                         \
+		int _taken = (fd); \
+		(fd) = -1;         \
+		_taken;            \
 	})
 
 static inline void freep(void *p)
@@ -71,8 +75,9 @@ static inline void closedirp(DIR **d)
 #define _cleanup_fclose_ _cleanup_(fclosep)
 #define _cleanup_closedir_ _cleanup_(closedirp)
 
-/* The smallest legal size in a "tiny" build, the ordinary one elsewhere: a build with tiny buffers makes the rare path
- * (grow, refill, refuse) the common one. Both sizes must be correct, only the speed may differ. */
+/* The smallest legal size in a "tiny" build, the ordinary one elsewhere: a build with tiny buffers
+ * makes the rare path (grow, refill, refuse) the common one. Both sizes must be correct, only the
+ * speed may differ. */
 #ifdef PERNODE_TINY
 #define SIZE_OR_TINY(ordinary, tiny) (tiny)
 #else

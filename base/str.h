@@ -34,11 +34,11 @@ bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 /* Without leading and trailing blanks (space, tab, CR, LF). */
 struct str str_trim(struct str s);
-/* Cuts *rest at the first c: returns the part before, *rest becomes the part after; without c returns all and *rest
- * becomes empty with p == NULL. */
+/* Cuts *rest at the first c: returns the part before, *rest becomes the part after; without c
+ * returns all and *rest becomes empty with p == NULL. */
 struct str str_cut(struct str *rest, char c);
-/* Copies into dst[size] with a NUL. Returns 0, or -ENAMETOOLONG and dst untouched when it does not fit or s holds a
- * NUL byte. */
+/* Copies into dst[size] with a NUL. Returns 0, or -ENAMETOOLONG and dst untouched when it does not
+ * fit or s holds a NUL byte. */
 int str_copy(char *dst, size_t size, struct str s);
 /* Owned copy with a NUL, or NULL when memory is short. */
 char *str_dup(struct str s);

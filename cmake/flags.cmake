@@ -16,7 +16,8 @@ target_compile_options(pernode_flags INTERFACE -ffp-contract=off -fno-strict-ali
 	-fno-delete-null-pointer-checks -fstack-protector-strong)
 target_compile_options(pernode_flags INTERFACE -Wall -Wextra -Wformat=2 -Wconversion -Wshadow -Wundef
 	-Wpointer-arith -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
-	-Wimplicit-fallthrough -Wno-unused-parameter)
+	-Wimplicit-fallthrough -Wno-unused-parameter
+	-Wno-format-truncation) # cutting to a bound is what snprintf is used for here
 foreach(flag -Wlogical-op -Wtrampolines -ftrivial-auto-var-init=zero -fstack-clash-protection -fcf-protection=full)
 	string(MAKE_C_IDENTIFIER "HAVE${flag}" have)
 	check_c_compiler_flag(${flag} ${have})

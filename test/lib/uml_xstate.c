@@ -20,14 +20,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define XSTATE_BV_OFFSET 512	/* XSAVE header, Intel SDM vol. 1, 13.4.2 */
+#define XSTATE_BV_OFFSET 512 /* XSAVE header, Intel SDM vol. 1, 13.4.2 */
 #define AREA_MAX_BYTES (64 * 1024)
 
 /* State components with number <= 9 (PKRU) lie within what the guest kernel keeps. */
 #define KNOWN_COMPONENTS ((UINT64_C(1) << 10) - 1)
 
 static _Alignas(64) unsigned char area[AREA_MAX_BYTES];
-static size_t area_bytes;	/* what the host wants; 0 while unknown */
+static size_t area_bytes; /* what the host wants; 0 while unknown */
 
 static long host_ptrace(long request, pid_t pid, void *addr, void *data)
 {
@@ -39,7 +39,7 @@ static long set_xstate(pid_t pid, void *type, struct iovec *given)
 	uint64_t present;
 
 	if (!area_bytes) {
-		struct iovec probe = { area, sizeof(area) };
+		struct iovec probe = {area, sizeof(area)};
 
 		if (host_ptrace(PTRACE_GETREGSET, pid, type, &probe) < 0)
 			return -1;
@@ -53,7 +53,7 @@ static long set_xstate(pid_t pid, void *type, struct iovec *given)
 	memcpy(&present, area + XSTATE_BV_OFFSET, sizeof(present));
 	present &= KNOWN_COMPONENTS;
 	memcpy(area + XSTATE_BV_OFFSET, &present, sizeof(present));
-	return host_ptrace(PTRACE_SETREGSET, pid, type, &(struct iovec){ area, area_bytes });
+	return host_ptrace(PTRACE_SETREGSET, pid, type, &(struct iovec){area, area_bytes});
 }
 
 long ptrace(enum __ptrace_request request, ...)

@@ -25,7 +25,7 @@ int file_read(int dirfd, const char *path, struct buf *b, struct err *e)
 	for (;;) {
 		/* One byte beyond the maximum tells "exactly full" from "too large". */
 		size_t room = b->max - b->n;
-		char probe;
+		char probe = 0;
 		char *p = room ? buf_reserve(b, MIN(room, (size_t)READ_STEP)) : &probe;
 		if (!p)
 			return err_set(e, -b->error, "%s: %s", path, strerror(-b->error));

@@ -13,6 +13,7 @@ function(pernode_library name module package)
 			"or everything at once with: scripts/setup")
 	endif()
 	add_library(pernode::${name} ALIAS PkgConfig::${name})
+	set_property(GLOBAL APPEND PROPERTY PERNODE_LIBRARIES "${module} ${${name}_VERSION}")
 endfunction()
 
 pernode_library(uv libuv libuv1-dev libuv-static)

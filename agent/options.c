@@ -9,26 +9,8 @@
 
 #define HELP_MAX (64U << 10)
 
-static const char *const level_names[] = {"error", "warn", "info", "debug", NULL};
-static const char *const format_names[] = {"text", "json", NULL};
-
-const struct flag common_flags[] = {
-	{.name = "log-level",
-		.kind = FLAG_CHOICE,
-		.offset = offsetof(struct common_settings, log_level),
-		.default_text = "info",
-		.value_name = "LEVEL",
-		.help = "how much is logged to stderr: error, warn, info or debug",
-		.choices = level_names},
-	{.name = "log-format",
-		.kind = FLAG_CHOICE,
-		.offset = offsetof(struct common_settings, log_format),
-		.default_text = "text",
-		.value_name = "FORMAT",
-		.help = "text for people, json for log collectors",
-		.choices = format_names},
-	{0},
-};
+const char *const log_level_names[] = {"error", "warn", "info", "debug", NULL};
+const char *const log_format_names[] = {"text", "json", NULL};
 
 static int help(const struct flag_set *set)
 {
@@ -39,9 +21,9 @@ static int help(const struct flag_set *set)
 									   : EXIT_SUCCESS;
 }
 
-bool options_read(struct flag_set *set, int argc, char **argv, int *ret_first, int *ret_exit)
+bool options_read(struct flag_set *set, const struct common_settings *common, int argc, char **argv,
+	int *ret_first, int *ret_exit)
 {
-	const struct common_settings *common = set->settings;
 	struct err e;
 
 	set->program = "pernode-agent";

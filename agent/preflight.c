@@ -187,6 +187,7 @@ int verb_preflight(int argc, char **argv)
 {
 	static const char *const outputs[] = {"text", NULL};
 	static const struct flag flags[] = {
+		COMMON_FLAGS(struct settings, common),
 		{.name = "cgroup-root",
 			.kind = FLAG_STRING,
 			.offset = offsetof(struct settings, cgroup_root),
@@ -208,7 +209,7 @@ int verb_preflight(int argc, char **argv)
 		{0},
 	};
 	struct settings settings = {0};
-	const struct flag *const tables[] = {common_flags, flags, NULL};
+	const struct flag *const tables[] = {flags, NULL};
 	struct flag_set set = {.verb = "preflight",
 		.summary = "Checks what this machine offers, and says what is missing.",
 		.example = "pernode-agent preflight --cgroup-root=/sys/fs/cgroup",
@@ -218,7 +219,7 @@ int verb_preflight(int argc, char **argv)
 	bool failed = false;
 	int first, code;
 
-	if (!options_read(&set, argc, argv, &first, &code))
+	if (!options_read(&set, &settings.common, argc, argv, &first, &code))
 		return code;
 	(void)verb_checks(&report, &settings);
 	if (print_text(&report) < 0)

@@ -25,10 +25,10 @@ struct knobs {
 	double percentile[BOUNDS][RESOURCES]; /* 0…1 */
 	double margin_fraction;
 	int64_t confidence_interval_ns[RESOURCES];
-	int64_t pod_min_cpu_millicores;   /* split evenly over the pod's containers */
+	double pod_min_cpu_millicores;    /* split evenly over the pod's containers */
 	double pod_min_memory_mb;         /* MiB, likewise */
 	int64_t container_min[RESOURCES]; /* floor of each container */
-	double oom_bump_up_ratio;         /* ≥ 1 */
+	double oom_bump_up_ratio;
 	double oom_min_bump_up_bytes;
 
 	/* Shape of the stored history: per program. */
@@ -42,9 +42,9 @@ struct knobs {
 	bool integer_cpu;               /* whole cores, rounded up */
 	int64_t max_allowed[RESOURCES]; /* < 0: unset */
 
-	/* What the reference does not have. */
-	int throttling_demand; /* bool; -1 before knobs_resolve */
-	int ahead_of_oom;
+	/* What the reference does not have; without effect in profile vpa. */
+	bool throttling_demand;
+	bool ahead_of_oom;
 };
 
 /* Everything "not given". Then let flags_parse fill in what was given, then knobs_resolve the rest.

@@ -13,8 +13,6 @@ struct model {
 	int64_t retention_ns; /* interval × count: how long what was learned from an OOM, or of a
 				 key, is kept */
 	enum profile profile;
-	double oom_bump_up_ratio;
-	double oom_min_bump_up_bytes;
 };
 
 /* From resolved knobs. About 12 KB, one per program. */

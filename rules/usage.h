@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "proto/checkpoint.h"
 #include "rules/histogram.h"
 #include "rules/model.h"
 #include "rules/startup.h"
@@ -24,10 +24,11 @@ struct memory_window {
 			     for "none") */
 };
 
-/* The memory below which this container is known to have been killed, or to be about to: holds the
- * lower bound (and so the target) up for the model's retention. */
+/* The memory with which this container is known to have been killed, or to have been about to be:
+ * the lower bound is held above it, and the target at its bumped value, for the model's retention.
+ */
 struct memory_floor {
-	int64_t bytes; /* 0: none */
+	int64_t used; /* bytes; 0: none */
 	int64_t at;
 };
 
@@ -77,30 +78,36 @@ int usage_add_cpu(struct usage_history *u, int64_t t, double millicores, double 
 int usage_add_memory(struct usage_history *u, int64_t t, int64_t bytes);
 
 /* An OOM kill at t of a container that had, or was allowed, bytes (the larger of limit, request and
- * peak as far as they are known; 0: nothing is known). One incident per call. -ESTALE: more than an
- * aggregation interval older than the last memory reading, ignored. -EINVAL: negative. */
-int usage_record_oom(struct usage_history *u, int64_t t, int64_t bytes);
+ * peak as far as they are known; 0: nothing is known). One incident per call. k: how much to bump.
+ * -ESTALE: more than an aggregation interval older than the last memory reading, ignored. -EINVAL:
+ * negative. */
+int usage_record_oom(struct usage_history *u, const struct knobs *k, int64_t t, int64_t bytes);
 /* An OOM kill that says nothing about this container's needs (the node ran out): counted only. */
 void usage_count_oom(struct usage_history *u, int64_t t);
 /* The memory is about to reach its limit: raises like an OOM at that limit, without counting one.
  */
-int usage_record_ahead(struct usage_history *u, int64_t t, int64_t limit_bytes);
+int usage_record_ahead(
+	struct usage_history *u, const struct knobs *k, int64_t t, int64_t limit_bytes);
 
 /* The bumped value for a kill at used bytes: max(used + min bump, used × ratio). */
-int64_t usage_bump(const struct model *m, int64_t used);
+int64_t usage_bump(const struct knobs *k, int64_t used);
+/* The smallest memory that the buckets can tell to be more than used. */
+int64_t usage_above(const struct model *m, int64_t used);
 /* The highest memory of the running interval (usage or OOM-derived), 0 when none. */
 int64_t usage_recent_peak(const struct usage_history *u);
 
 /* Adds o to u: histograms, first and last, counts. The windows are u's. o may be rescaled. */
 int usage_merge(struct usage_history *u, struct usage_history *o);
 
-/* Our own checkpoint of one key: exact. At most USAGE_SAVED_MAX bytes are appended to b. */
+/* Our own checkpoint of one key, as content of a chunk (proto/checkpoint.h): exact, at most
+ * USAGE_SAVED_MAX bytes; an error stays in the buffer. */
 #define USAGE_SAVED_MAX 8192U
-int usage_save(const struct usage_history *u, struct buf *b);
-/* Into a freshly initialised u. Other buckets, half-lives or intervals than the model's are
- * converted (*ret_converted says so; may be NULL). -EINVAL: damaged, with the reason in e; u is
- * then as after usage_init. */
-int usage_load(struct usage_history *u, struct str saved, bool *ret_converted, struct err *e);
+void usage_save(const struct usage_history *u, struct buf *b);
+/* Into a freshly initialised u; c is left behind what was read. What was kept with other buckets,
+ * half-lives or another interval than the model's is converted (*ret_converted says so; may be
+ * NULL). -EINVAL: damaged, with the reason in e; u is then as after usage_init. */
+int usage_load(
+	struct usage_history *u, struct checkpoint_cursor *c, bool *ret_converted, struct err *e);
 
 /* The checkpoint as the reference keeps it: quantised, whole seconds, without the running
  * interval's peak when drop_peak and that interval is not over at now. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened lately, for people: OOM kills and what was done. A ring of the newest EVENTS_MAX; older ones are
- * forgotten, and how many is told. What must survive a restart is in the histories, not here. */
+/* What happened lately, for people: OOM kills and what was done. A ring of the newest EVENTS_MAX;
+ * older ones are forgotten, and how many is told. What must survive a restart is in the histories,
+ * not here. */
 #pragma once
 
 #include <stdint.h>
@@ -13,12 +14,13 @@
 #define EVENT_TEXT_MAX_BYTES 320U
 
 enum event_kind {
-	EVENT_KIND_OOM,       /* detail: class of the kill; limit_bytes, peak_bytes; target after it */
-	EVENT_KIND_AHEAD,     /* ahead of an OOM; limit_bytes, peak_bytes: what cannot be reclaimed */
+	EVENT_KIND_OOM,   /* detail: class of the kill; limit_bytes, peak_bytes; target after it */
+	EVENT_KIND_AHEAD, /* ahead of an OOM; limit_bytes, peak_bytes: what cannot be reclaimed */
 	EVENT_KIND_PUBLISHED, /* detail: reason; target as published */
 	EVENT_KIND_REMOVED,   /* a key was taken off the node; detail: why */
 	EVENT_KIND_RESTARTED, /* a new container took over */
-	EVENT_KIND_SETTINGS,  /* pernode.io/recommender changed; detail: "applied", "removed", "unusable" */
+	EVENT_KIND_SETTINGS,  /* pernode.io/recommender changed; detail: "applied", "removed",
+				 "unusable" */
 	EVENT_KIND_CLOCK,     /* the wall clock was set; text: by how much */
 	EVENT_KIND_NODE,      /* of the agent or the node itself; detail and text say what */
 	EVENT_KINDS
@@ -29,8 +31,10 @@ const char *event_kind_name(enum event_kind kind);
 struct event {
 	int64_t at_ns; /* wall time */
 	enum event_kind kind;
-	const char *detail; /* one word from the list of its owner, a literal that is never freed; "" for none */
-	/* Copied by events_add; cut at the lengths Kubernetes allows. Empty where it concerns no workload. */
+	const char *detail; /* one word from the list of its owner, a literal that is never freed;
+			       "" for none */
+	/* Copied by events_add; cut at the lengths Kubernetes allows. Empty where it concerns no
+	 * workload. */
 	struct str namespace, daemonset, container, pod;
 	struct str text; /* one sentence for people, may be empty; cut at EVENT_TEXT_MAX_BYTES */
 	int64_t limit_bytes, peak_bytes; /* -1: unknown */
@@ -38,8 +42,12 @@ struct event {
 };
 
 /* Nothing known but kind and time. */
-#define EVENT(kind_, at_ns_) \
-	((struct event){.at_ns = (at_ns_), .kind = (kind_), .detail = "", .limit_bytes = -1, .peak_bytes = -1})
+#define EVENT(kind_, at_ns_)               \
+	((struct event){.at_ns = (at_ns_), \
+		.kind = (kind_),           \
+		.detail = "",              \
+		.limit_bytes = -1,         \
+		.peak_bytes = -1})
 
 struct events {
 	struct event ring[EVENTS_MAX];

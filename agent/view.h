@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the endpoint may look at: the agent's state, read-only, gathered in one place by the `run` verb. Pointers belong
- * to their owners and outlive the endpoint; what may be NULL says so. Everything is read on the loop, while nothing
- * changes. */
+/* What the endpoint may look at: the agent's state, read-only, gathered in one place by the `run`
+ * verb. Pointers belong to their owners and outlive the endpoint; what may be NULL says so.
+ * Everything is read on the loop, while nothing changes. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,7 +25,8 @@ enum container_state {
 	CONTAINER_SAMPLED,
 	CONTAINER_WAITING,        /* the kubelet or the runtime has not made its cgroup yet */
 	CONTAINER_NOT_FOUND,      /* looked for long enough; looked for again now and then */
-	CONTAINER_NOT_MEASURABLE, /* its cgroup has no figures of it: gVisor, Kata, memory controller off */
+	CONTAINER_NOT_MEASURABLE, /* its cgroup has no figures of it: gVisor, Kata, memory
+				     controller off */
 	CONTAINER_HELD,           /* a cgroup that is read while it is not known yet whose it is */
 	CONTAINER_STATES
 };
@@ -39,13 +40,14 @@ struct container_entry {
 	const char *container_id; /* as the runtime names it, without "containerd://" */
 	const char *cgroup;       /* path below the cgroup root */
 	enum container_state state;
-	const char *reason; /* one sentence unless sampled */
+	const char *reason;               /* one sentence unless sampled */
 	const struct container *measured; /* NULL unless sampled or held */
 };
 
 enum health {
 	HEALTH_OK,
-	HEALTH_NOTE,      /* works, with something worth knowing: no disk, API server away, node unsupported */
+	HEALTH_NOTE,      /* works, with something worth knowing: no disk, API server away, node
+			     unsupported */
 	HEALTH_NOT_READY, /* nothing useful can be done yet */
 	HEALTH_FAILED,    /* broken in a way that a restart may mend */
 };
@@ -57,9 +59,9 @@ struct health_item {
 
 struct agent_view {
 	const char *node_name;
-	const char *node_uid;  /* "" until known */
-	const char *state;     /* what pernode.io/agent says: "ok", "unsupported"… Never NULL. */
-	const char *reason;    /* of a state that is not "ok", else "" */
+	const char *node_uid; /* "" until known */
+	const char *state;    /* what pernode.io/agent says: "ok", "unsupported"… Never NULL. */
+	const char *reason;   /* of a state that is not "ok", else "" */
 	const struct clock *clock;
 	int64_t started_wall_usec;
 	uint64_t started_mono_usec;
@@ -69,17 +71,18 @@ struct agent_view {
 	const struct events *events;
 	const struct flag_set *flags;
 
-	const struct publisher *publisher;       /* NULL: --publish=none */
-	const struct kube_client *client;        /* NULL: no API server */
-	const struct kube_reflector *reflector;  /* NULL: pods from a file */
-	const struct store *store;               /* NULL: no state directory */
-	const struct http_server *server;        /* set once it listens; NULL before */
+	const struct publisher *publisher;      /* NULL: --publish=none */
+	const struct kube_client *client;       /* NULL: no API server */
+	const struct kube_reflector *reflector; /* NULL: pods from a file */
+	const struct store *store;              /* NULL: no state directory */
+	const struct http_server *server;       /* set once it listens; NULL before */
 
-	/* Calls fn for each container that the pods of this node name, and for each that is held, in a stable order;
-	 * stops when fn returns other than 0. */
-	void (*each_container)(
-		void *arg, int (*fn)(void *fn_arg, const struct container_entry *entry), void *fn_arg);
+	/* Calls fn for each container that the pods of this node name, and for each that is held,
+	 * in a stable order; stops when fn returns other than 0. */
+	void (*each_container)(void *arg,
+		int (*fn)(void *fn_arg, const struct container_entry *entry), void *fn_arg);
 	/* Calls fn for each thing that has a health. */
-	void (*each_health)(void *arg, void (*fn)(void *fn_arg, const struct health_item *item), void *fn_arg);
+	void (*each_health)(
+		void *arg, void (*fn)(void *fn_arg, const struct health_item *item), void *fn_arg);
 	void *arg; /* of both */
 };

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/history.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "rules/coverage.h"
@@ -29,6 +30,7 @@ struct workload {
 	struct usage_history usage;
 	struct coverage coverage;    /* how often usage was within what was published */
 	struct publish_item publish; /* what was published, and what waits to be */
+	struct history history;      /* the last day, to be looked at; not saved */
 
 	/* The estimator's settings: the agent's, or those with the pod's annotation
 	 * pernode.io/recommender on top. knobs_text is that annotation as it was last applied (""

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "agent/cgtree.h"
 #include "base/macros.h"
 
 /* What one directory of the tree is to a walk. */
@@ -34,28 +35,32 @@ static int path_join(char out[CGROOT_PATH_MAX], const char *directory, const cha
 	return n < 0 || (unsigned int)n >= CGROOT_PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* Calls visit for each sub-directory of path (symbolic links are not followed). */
+struct children {
+	visit_fn visit;
+	void *arg;
+	const char *path;
+	int r;
+};
+
+static enum cgtree_advice visit_child(const char *name, void *arg)
+{
+	struct children *c = arg;
+
+	c->r = c->visit(c->arg, c->path, name);
+	return c->r ? CGTREE_STOP : CGTREE_SKIP;
+}
+
+/* Calls visit for each child directory of path until it returns non-zero, and returns that. */
 static int each_directory(const struct cgfind *f, const char *path, visit_fn visit, void *arg)
 {
-	int fd = openat(
-		f->root_fd, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct children c = {visit, arg, path, 0};
+	_cleanup_close_ int fd = openat(
+		f->root_fd, *path ? path : ".", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
 	if (fd < 0)
 		return -errno;
-	_cleanup_closedir_ DIR *d = fdopendir(fd);
-	if (!d) {
-		int r = -errno;
-		(void)close(fd);
-		return r;
-	}
-	for (const struct dirent *entry; (entry = readdir(d));) {
-		if (entry->d_type != DT_DIR || !strcmp(entry->d_name, ".") ||
-			!strcmp(entry->d_name, ".."))
-			continue;
-		int r = visit(arg, path, entry->d_name);
-		if (r)
-			return r;
-	}
-	return 0;
+	int r = cgtree_children(fd, visit_child, &c);
+	return c.r ? c.r : MIN(r, 0);
 }
 
 /* ---- the walk: where pods are

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/workload.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "agent/workload.h"
 #include "base/macros.h"
 
 #define KNOBS_TEXT_MAX 4096U /* bytes of a pod's annotation pernode.io/recommender */
@@ -40,7 +41,8 @@ static int name_order(const char *have, struct str want)
 	return n < want.n ? -1 : n > want.n;
 }
 
-static int key_order(const struct workload *w, struct str namespace, struct str daemonset, struct str container)
+static int key_order(
+	const struct workload *w, struct str namespace, struct str daemonset, struct str container)
 {
 	int r = name_order(w->namespace, namespace);
 
@@ -50,8 +52,8 @@ static int key_order(const struct workload *w, struct str namespace, struct str 
 }
 
 /* Where the key is, or would have to be put in. */
-static struct workload **place_of(struct workload **at, struct str namespace, struct str daemonset, struct str container,
-	bool *ret_there)
+static struct workload **place_of(struct workload **at, struct str namespace, struct str daemonset,
+	struct str container, bool *ret_there)
 {
 	int r = 1;
 
@@ -61,7 +63,8 @@ static struct workload **place_of(struct workload **at, struct str namespace, st
 	return at;
 }
 
-struct workload *workloads_find(const struct workloads *t, struct str namespace, struct str daemonset, struct str container)
+struct workload *workloads_find(
+	const struct workloads *t, struct str namespace, struct str daemonset, struct str container)
 {
 	struct workload *first = t->first;
 	bool there;
@@ -70,8 +73,8 @@ struct workload *workloads_find(const struct workloads *t, struct str namespace,
 	return there ? *at : NULL;
 }
 
-int workloads_get(struct workloads *t, struct str namespace, struct str daemonset, struct str container, struct workload **ret,
-	struct err *e)
+int workloads_get(struct workloads *t, struct str namespace, struct str daemonset,
+	struct str container, struct workload **ret, struct err *e)
 {
 	bool there;
 	struct workload **at = place_of(&t->first, namespace, daemonset, container, &there);
@@ -89,13 +92,14 @@ int workloads_get(struct workloads *t, struct str namespace, struct str daemonse
 		t->refused++;
 		return -ENOMEM;
 	}
-	if (!namespace.n || !daemonset.n || !container.n || str_copy(w->namespace, sizeof(w->namespace), namespace) < 0 ||
+	if (!namespace.n || !daemonset.n || !container.n ||
+		str_copy(w->namespace, sizeof(w->namespace), namespace) < 0 ||
 		str_copy(w->daemonset, sizeof(w->daemonset), daemonset) < 0 ||
 		str_copy(w->container, sizeof(w->container), container) < 0) {
 		free(w);
 		t->refused++;
-		return err_set(e, EINVAL, "%.*s/%.*s/%.*s: not the names of a container", STR_ARG(namespace), STR_ARG(daemonset),
-			STR_ARG(container));
+		return err_set(e, EINVAL, "%.*s/%.*s/%.*s: not the names of a container",
+			STR_ARG(namespace), STR_ARG(daemonset), STR_ARG(container));
 	}
 	usage_init(&w->usage, &t->model);
 	coverage_init(&w->coverage);
@@ -103,7 +107,7 @@ int workloads_get(struct workloads *t, struct str namespace, struct str daemonse
 	w->knobs = &t->knobs;
 	w->containers = 1;
 	w->request_millicores = w->request_bytes = -1;
-	w->seen_at_ns = INSTANT_NEVER;
+	w->seen_at_ns = TIME_NONE;
 	w->next = *at;
 	*at = w;
 	t->n++;
@@ -154,9 +158,11 @@ int workload_set_knobs(struct workloads *t, struct workload *w, struct str json,
 	if (json.n == 0)
 		return 0;
 
-	int r = json.n > KNOBS_TEXT_MAX ? err_set(&why, EINVAL, "longer than %u bytes", KNOBS_TEXT_MAX)
-					: knobs_override(&t->knobs, json, &w->own_knobs, &why);
-	/* Kept, so that an unchanged annotation is not read (and complained about) at every event. */
+	int r = json.n > KNOBS_TEXT_MAX
+			? err_set(&why, EINVAL, "longer than %u bytes", KNOBS_TEXT_MAX)
+			: knobs_override(&t->knobs, json, &w->own_knobs, &why);
+	/* Kept, so that an unchanged annotation is not read (and complained about) at every event.
+	 */
 	w->knobs_text = json.n > KNOBS_TEXT_MAX ? NULL : str_dup(json);
 	if (r == 0) {
 		w->knobs = &w->own_knobs;
@@ -166,7 +172,8 @@ int workload_set_knobs(struct workloads *t, struct workload *w, struct str json,
 	return err_set(e, EINVAL, "%s", err_text(&why, r));
 }
 
-void workload_estimate(const struct workload *w, int64_t now_ns, struct recommendation *ret, struct explain *explain)
+void workload_estimate(const struct workload *w, int64_t now_ns, struct recommendation *ret,
+	struct explain *explain)
 {
 	estimate(&w->usage, w->knobs, MAX(w->containers, 1U), now_ns, ret, explain);
 }

@@ -15,12 +15,14 @@
 #include "rules/estimator.h"
 #include "rules/instant.h"
 
-#define PUBLISH_DUE_FRACTION 0.10  /* a target that differs by as much is due */
-#define PUBLISH_RIDE_FRACTION 0.05 /* a value that differs by as much goes with a patch that goes \
-				    */
-/* A request that lies at the very edge of a bound would change sides for ever: a key that was
- * published for that alone is not published for that alone again before this is over. */
-#define PUBLISH_EDGE_REST_NS INSTANT_HOUR
+/* A target that differs by as much is due. */
+#define PUBLISH_DUE_PERCENT 10
+/* A value that differs by as much goes with a patch that goes anyway. */
+#define PUBLISH_RIDE_PERCENT 5
+/* A request that lies at the very edge of a bound would change sides for ever, and somebody who
+ * undoes our writes would be answered for ever: a key that was published for one of these alone is,
+ * so long after, published for one of these alone at the slow pace only. */
+#define PUBLISH_TREMBLES_NS (6 * INSTANT_HOUR)
 
 enum publish_reason {
 	PUBLISH_FIRST,
@@ -41,8 +43,8 @@ struct publish_item {
 	int64_t oom_kills;
 	int64_t samples;
 	int64_t throttled_minutes; /* of the history, when it was published */
-	int64_t edge_at;           /* published because the request changed sides; TIME_NONE */
-	uint64_t hash;             /* of the value's text; 0: not known */
+	int64_t trembled_at; /* published for PUBLISH_TREMBLES_NS's reasons alone; TIME_NONE */
+	uint64_t hash;       /* of the value's text; 0: not known */
 	enum publish_reason reason;
 
 	/* What cannot wait and has not been told: PUBLISH_OOM or PUBLISH_AHEAD_OF_OOM. */
@@ -55,7 +57,7 @@ struct publish_item {
 	bool in_flight;
 	bool sent_withdrawn; /* that patch takes the key away */
 	bool sent_urgent;
-	bool sent_edge;
+	bool sent_trembles;
 	struct recommendation sent;
 	int64_t sent_oom_kills, sent_samples, sent_throttled_minutes;
 	uint64_t sent_hash;
@@ -82,9 +84,10 @@ struct publish_facts {
 enum publish_need {
 	PUBLISH_NOT,
 	PUBLISH_RIDES, /* moved: goes if a patch goes */
+	PUBLISH_SLOW,  /* trembles: goes if nothing went for two hours */
 	PUBLISH_DUE,   /* once per interval */
-	PUBLISH_NEW,   /* a first value: a token, spread over some time */
-	PUBLISH_NOW,   /* OOM, ahead of one: a token, at once */
+	PUBLISH_NEW,   /* a first value: out of turn for a token, spread over some time */
+	PUBLISH_NOW,   /* OOM, ahead of one: out of turn for a token, at once */
 };
 
 /* Judges one key. *ret_reason (may be NULL) is set unless PUBLISH_NOT. Unknown on one side only
@@ -123,18 +126,21 @@ int publish_item_load(struct publish_item *i, struct str saved, struct err *e);
 /* The budget of one node. Defaults: publish_pace_default. */
 struct publish_pace {
 	uint64_t interval_usec;     /* between ordinary patches; ± a tenth */
+	uint64_t slow_usec;         /* since any patch, for what trembles */
 	uint64_t first_wait_usec;   /* the first patch waits so long for all containers */
 	uint64_t first_spread_usec; /* and first values up to so long more, at random */
 	unsigned int tokens;        /* of the bucket, full at the start; at least 1 */
 	uint64_t refill_usec;       /* one token per */
 	uint64_t readback_usec;     /* between looks at the own Node; ± a tenth */
 };
-extern const struct publish_pace publish_pace_default; /* 15 min, 2 min, 60 s, 6, 10 min, 1 h */
+extern const struct publish_pace
+	publish_pace_default; /* 15 min, 2 h, 2 min, 60 s, 6, 10 min, 1 h */
 
 struct publish_node {
 	struct publish_pace pace;
 	uint64_t start_usec;
 	uint64_t ordinary_usec; /* no ordinary patch before */
+	uint64_t slow_usec;     /* and none for what trembles */
 	uint64_t first_usec;    /* first values that wait go then; 0: none wait */
 	uint64_t full_usec;     /* the bucket is full again at */
 	uint64_t hold_usec;     /* after a failure: nothing before */
@@ -145,9 +151,8 @@ struct publish_node {
 	bool sent_token;
 };
 
-/* pace NULL: the defaults. random: uniform over all 64 bits, here and below. */
-void publish_node_init(struct publish_node *n, const struct publish_pace *pace, uint64_t now_usec,
-	uint64_t random);
+/* pace NULL: the defaults. Below, random is uniform over all 64 bits. */
+void publish_node_init(struct publish_node *n, const struct publish_pace *pace, uint64_t now_usec);
 /* How long until a patch may go whose most pressing key has this need: 0 now, UINT64_MAX never (no
  * need, or one is under way). all_ready: no container that is here is still learning (only the
  * first patch waits for that). */

@@ -18,8 +18,12 @@
 #define MEMORY_BESIDE 262144U
 
 /* Every block the parser holds, so that they can be freed after it was left in the middle. */
+struct link {
+	struct link *next, *previous;
+};
+
 struct block {
-	struct block *next, *previous;
+	struct link link;
 	size_t size;
 	max_align_t data[];
 };
@@ -34,7 +38,7 @@ struct json_reader {
 	void *arg;
 	yajl_handle yajl;
 	yajl_alloc_funcs alloc_funcs;
-	struct block blocks; /* ring */
+	struct link blocks; /* ring of struct block */
 	size_t memory, memory_max;
 	jmp_buf out_of_memory;
 	int alloc_error;
@@ -79,10 +83,10 @@ static void *reader_realloc(void *ctx, void *p, size_t n)
 	if (!b)
 		return refuse_memory(r, -ENOMEM);
 	if (!old) {
-		b->next = &r->blocks;
-		b->previous = r->blocks.previous;
+		b->link.next = &r->blocks;
+		b->link.previous = r->blocks.previous;
 	}
-	b->next->previous = b->previous->next = b;
+	b->link.next->previous = b->link.previous->next = &b->link;
 	b->size = n;
 	r->memory += n - old_size;
 	return b->data;
@@ -99,8 +103,8 @@ static void reader_free(void *ctx, void *p)
 	if (!p)
 		return;
 	struct block *b = CONTAINER_OF(p, struct block, data);
-	b->next->previous = b->previous;
-	b->previous->next = b->next;
+	b->link.next->previous = b->link.previous;
+	b->link.previous->next = b->link.next;
 	r->memory -= b->size;
 	free(b);
 }
@@ -108,7 +112,7 @@ static void reader_free(void *ctx, void *p)
 static void free_parser(struct json_reader *r)
 {
 	while (r->blocks.next != &r->blocks)
-		reader_free(r, r->blocks.next->data);
+		reader_free(r, CONTAINER_OF(r->blocks.next, struct block, link)->data);
 	r->yajl = NULL;
 }
 

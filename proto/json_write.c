@@ -105,6 +105,8 @@ static void escape_ascii(struct buf *b, unsigned char c)
 
 void json_escape(struct buf *b, struct str s)
 {
+	if (s.n == 0)
+		return;
 	const unsigned char *p = (const unsigned char *)s.p, *last = p + s.n;
 
 	while (p < last) {

@@ -52,36 +52,46 @@ static uint16_t descend(
 	return made;
 }
 
-static int add_path(struct json_path_tree *t, const struct json_path *path)
+/* The node at the end of the path below from. */
+static int descend_path(struct json_path_tree *t, uint16_t from, const char *path, uint16_t *ret)
 {
-	const char *rest = path->path;
-	uint16_t node = 0;
+	uint16_t node = from;
 
-	for (unsigned int depth = 0; *rest; depth++) {
+	for (unsigned int depth = 0; *path; depth++) {
 		enum json_step step;
 		struct str key;
-		int r = take_step(&rest, &step, &key);
+		int r = take_step(&path, &step, &key);
 		if (r < 0)
 			return r;
 		node = descend(t, node, step, key);
 		if (node == 0 || depth == JSON_PATH_DEPTH)
 			return -E2BIG;
 	}
-	t->node[node].wanted = true;
-	t->node[node].id = path->id;
+	*ret = node;
 	return 0;
 }
 
-int json_path_tree_init(struct json_path_tree *t, const struct json_path *paths, size_t n)
+void json_path_tree_init(struct json_path_tree *t)
 {
 	t->n = 1;
 	t->node[0] = (struct json_path_node){0};
-	for (size_t i = 0; i < n; i++) {
-		int r = add_path(t, &paths[i]);
-		if (r < 0)
-			return r;
+}
+
+int json_path_tree_add(
+	struct json_path_tree *t, const char *prefix, const struct json_path *paths, size_t n)
+{
+	uint16_t top = 0;
+	int r = prefix ? descend_path(t, 0, prefix, &top) : 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		uint16_t node;
+		r = descend_path(t, top, paths[i].path, &node);
+		if (r == 0) {
+			t->node[node].wanted = true;
+			t->node[node].id = paths[i].id;
+		}
 	}
-	return 0;
+	return r;
 }
 
 uint16_t json_path_key(const struct json_path_tree *t, uint16_t node, struct str key)

@@ -4,7 +4,7 @@
 
 #include "proto/json_read.h"
 
-#define JSON_PATH_DEPTH 16U /* steps of the longest path */
+#define JSON_PATH_DEPTH 16U /* steps of the longest path, of the prefix too */
 #define JSON_PATH_NODES \
 	192U /* steps of all paths of one reader, those with a common beginning counted once */
 
@@ -25,9 +25,11 @@ struct json_path_tree {
 	struct json_path_node node[JSON_PATH_NODES]; /* [0] is the document */
 };
 
-/* -EINVAL: a path that is none; -E2BIG: too many or too long ones. Both are errors of the program.
- */
-int json_path_tree_init(struct json_path_tree *t, const struct json_path *paths, size_t n);
+void json_path_tree_init(struct json_path_tree *t);
+/* Adds paths below prefix (NULL: the document). -EINVAL: a path that is none; -E2BIG: too many or
+ * too long ones. Both are errors of the program. */
+int json_path_tree_add(
+	struct json_path_tree *t, const char *prefix, const struct json_path *paths, size_t n);
 
 /* The child of a node for a key or an array's element; 0: none. */
 uint16_t json_path_key(const struct json_path_tree *t, uint16_t node, struct str key);

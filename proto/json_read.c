@@ -51,8 +51,8 @@ struct json_reader {
 	unsigned int depth;
 	unsigned int skip; /* levels of an unwanted subtree that are open */
 	unsigned int n_levels;
-	struct level level[JSON_PATH_DEPTH + 2];
-	uint16_t pending; /* node of the value that follows a key */
+	struct level level[2 * JSON_PATH_DEPTH + 1]; /* prefix and path */
+	uint16_t pending;                            /* node of the value that follows a key */
 	bool too_deep;
 	uint64_t documents;
 	uint64_t position;       /* bytes of the text before this piece */
@@ -293,7 +293,9 @@ struct json_reader *json_reader_create(const struct json_spec *spec, void *arg)
 	r->memory_max = 4 * r->string_max + MEMORY_BESIDE;
 	r->blocks.next = r->blocks.previous = &r->blocks;
 	r->alloc_funcs = (yajl_alloc_funcs){reader_malloc, reader_realloc, reader_free, r};
-	if (json_path_tree_init(&r->tree, spec->paths, spec->n_paths) < 0)
+	json_path_tree_init(&r->tree);
+	if (json_path_tree_add(&r->tree, spec->prefix, spec->paths, spec->n_paths) < 0 ||
+		json_path_tree_add(&r->tree, NULL, spec->outer, spec->n_outer) < 0)
 		abort(); /* a mistake in the program's own table */
 	json_reader_reset(r);
 	return r;
@@ -372,7 +374,8 @@ static int parse(struct json_reader *r, const char *p, size_t n, struct err *e)
 	}
 	if (!r->yajl) {
 		r->yajl = yajl_alloc(&callbacks, &r->alloc_funcs, r);
-		(void)yajl_config(r->yajl, yajl_allow_multiple_values, 1);
+		(void)yajl_config(
+			r->yajl, yajl_allow_multiple_values, r->spec->one_document ? 0 : 1);
 	}
 	return judge(r, yajl_parse(r->yajl, (const unsigned char *)p, n), e);
 }

@@ -66,6 +66,11 @@ struct json_spec {
 	 * reading. With it, a bad document (or one that is not over with its line) is reported
 	 * here, and reading goes on with the next line. */
 	void (*bad_document)(void *arg, int r, const struct err *e);
+	/* The paths are below this one ("items[]"), but for those in outer; NULL: the document. */
+	const char *prefix;
+	const struct json_path *outer;
+	size_t n_outer;
+	bool one_document;      /* a second one is an error */
 	size_t string_max;      /* bytes of a string, 0: 64 KiB */
 	size_t document_max;    /* bytes of a document, 0: no limit */
 	unsigned int depth_max; /* 0: 128 */

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "agent/cgleaf.h"
+#include "rules/oomclass.h"
 #include "rules/usage.h"
 
 /* A cumulative counter's step, judged. */
@@ -46,6 +47,7 @@ struct container {
 	bool millicores_known, working_set_known;
 	double millicores; /* over the last interval */
 	uint64_t working_set_bytes;
+	uint64_t last_working_set_bytes; /* the last that was known; stays when it is gone */
 	uint64_t held_peak_bytes;
 	double throttled_fraction; /* of the last closed window's periods; NAN: no quota */
 	uint64_t limits_usec;      /* when limits were read; 0: never */
@@ -58,3 +60,19 @@ struct container {
 	bool fast;       /* looked at every second */
 	bool gone;
 };
+
+/* Everything zero but the leaf, which is taken over (cgleaf_finish it later). */
+void container_init(struct container *c, const struct cgleaf *leaf, struct usage_history *usage);
+/* It is known now whose cgroup this is: what was held counts. */
+void container_attach(struct container *c, struct usage_history *usage, int64_t t_ns);
+
+/* The least memory.max over its levels, as last read. False: none, or not known. */
+bool container_memory_limit(const struct container *c, uint64_t *ret_bytes);
+/* Working set / limit, for comparing containers. */
+double container_fullness(const struct container *c);
+
+/* Records an OOM kill in its history: a kill at its own or its pod's limit raises what it needs,
+ * from the real limit and peak at the kill; one for the node's sake only counts (profile vpa raises
+ * for all, as upstream does). request_bytes: -1 when there is none. */
+void container_oom(struct container *c, struct cgio *io, enum oom_class class, bool vanished,
+	int64_t t_ns, int64_t request_bytes);

@@ -11,28 +11,6 @@
 #define WINDOW_MIN_USEC (100 * USEC_PER_MSEC) /* less says nothing about CPU use */
 #define WINDOW_TOLERANCE 0.1 /* a window this near to the nominal length counts as nominal */
 
-enum step cpu_step(uint64_t before_usec, uint64_t after_usec, uint64_t elapsed_usec,
-	unsigned int n_cpus, uint64_t *ret_used_usec)
-{
-	uint64_t possible;
-
-	if (after_usec < before_usec)
-		return STEP_BACKWARDS;
-	if (__builtin_mul_overflow(elapsed_usec, (uint64_t)n_cpus, &possible))
-		possible = UINT64_MAX;
-	possible = u64_add_sat(possible, possible / 10);
-	possible = u64_add_sat(possible, 100 * USEC_PER_MSEC);
-	if (after_usec - before_usec > possible)
-		return STEP_IMPOSSIBLE;
-	*ret_used_usec = after_usec - before_usec;
-	return STEP_OK;
-}
-
-void container_init(struct container *c, const struct cgleaf *leaf, struct usage_history *usage)
-{
-	*c = (struct container){.leaf = *leaf, .usage = usage, .throttled_fraction = NAN};
-}
-
 static int64_t wall_ns(const struct sampler *s)
 {
 	return clock_wall_usec(s->clock) * NSEC_PER_USEC;
@@ -160,21 +138,12 @@ static void take_memory(struct sampler *s, struct container *c)
 	c->working_set_known = cgleaf_working_set(&c->sample, &bytes) == CG_OK;
 	if (!c->working_set_known)
 		return;
-	c->working_set_bytes = bytes;
+	c->working_set_bytes = c->last_working_set_bytes = bytes;
 	if (c->usage)
 		(void)usage_add_memory(
 			c->usage, wall_ns(s), (int64_t)MIN(bytes, (uint64_t)INT64_MAX));
 	else
 		c->held_peak_bytes = MAX(c->held_peak_bytes, bytes);
-}
-
-void container_attach(struct container *c, struct usage_history *usage, int64_t t_ns)
-{
-	c->usage = usage;
-	if (c->held_peak_bytes > 0)
-		(void)usage_add_memory(
-			usage, t_ns, (int64_t)MIN(c->held_peak_bytes, (uint64_t)INT64_MAX));
-	c->held_peak_bytes = 0;
 }
 
 /* ---- rounds */

@@ -69,8 +69,3 @@ void sampler_round(struct sampler *s);
 void sampler_round_fast(struct sampler *s);
 /* Closes every window that is under way: at the end. */
 void sampler_close_windows(struct sampler *s);
-
-/* Everything zero but the leaf, which is taken over. */
-void container_init(struct container *c, const struct cgleaf *leaf, struct usage_history *usage);
-/* It is known now whose cgroup this is: what was held counts. */
-void container_attach(struct container *c, struct usage_history *usage, int64_t t_ns);

@@ -23,9 +23,11 @@ enum step cpu_step(uint64_t before_usec, uint64_t after_usec, uint64_t elapsed_u
 	return STEP_OK;
 }
 
-void container_init(struct container *c, const struct cgleaf *leaf, struct usage_history *usage)
+void container_init(struct container *c, const struct cgleaf *leaf, struct usage_history *usage,
+	const struct knobs *knobs)
 {
-	*c = (struct container){.leaf = *leaf, .usage = usage, .throttled_fraction = NAN};
+	*c = (struct container){
+		.leaf = *leaf, .usage = usage, .knobs = knobs, .throttled_fraction = NAN};
 }
 
 static int64_t as_amount(uint64_t bytes)
@@ -33,9 +35,11 @@ static int64_t as_amount(uint64_t bytes)
 	return (int64_t)MIN(bytes, (uint64_t)INT64_MAX);
 }
 
-void container_attach(struct container *c, struct usage_history *usage, int64_t t_ns)
+void container_attach(
+	struct container *c, struct usage_history *usage, const struct knobs *knobs, int64_t t_ns)
 {
 	c->usage = usage;
+	c->knobs = knobs;
 	if (c->held_peak_bytes > 0)
 		(void)usage_add_memory(usage, t_ns, as_amount(c->held_peak_bytes));
 	c->held_peak_bytes = 0;
@@ -87,8 +91,8 @@ void container_oom(struct container *c, struct cgio *io, enum oom_class class, b
 	if (!vanished && !c->gone)
 		cgleaf_read_limits(&c->leaf, io, &c->limits);
 	if (oom_class_is_own(class) || c->usage->model->profile == PROFILE_VPA)
-		(void)usage_record_oom(
-			c->usage, t_ns, as_amount(bytes_at_kill(c, class, request_bytes)));
+		(void)usage_record_oom(c->usage, c->knobs, t_ns,
+			as_amount(bytes_at_kill(c, class, request_bytes)));
 	else
 		usage_count_oom(c->usage, t_ns);
 }

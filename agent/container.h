@@ -35,6 +35,7 @@ struct container {
 	 * then held in the running window and held_peak_bytes, and count once container_attach says
 	 * whose it is. */
 	struct usage_history *usage;
+	const struct knobs *knobs; /* of the estimator for this history; NULL with it */
 
 	struct cpu_window window;
 	bool cpu_known; /* last_usec and last_usage_usec hold a reading */
@@ -62,9 +63,11 @@ struct container {
 };
 
 /* Everything zero but the leaf, which is taken over (cgleaf_finish it later). */
-void container_init(struct container *c, const struct cgleaf *leaf, struct usage_history *usage);
+void container_init(struct container *c, const struct cgleaf *leaf, struct usage_history *usage,
+	const struct knobs *knobs);
 /* It is known now whose cgroup this is: what was held counts. */
-void container_attach(struct container *c, struct usage_history *usage, int64_t t_ns);
+void container_attach(
+	struct container *c, struct usage_history *usage, const struct knobs *knobs, int64_t t_ns);
 
 /* The least memory.max over its levels, as last read. False: none, or not known. */
 bool container_memory_limit(const struct container *c, uint64_t *ret_bytes);

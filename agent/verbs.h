@@ -6,3 +6,4 @@
 #define EXIT_USAGE 2
 
 int verb_preflight(int argc, char **argv);
+int verb_prepare_state(int argc, char **argv);

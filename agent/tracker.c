@@ -50,7 +50,7 @@ static void attach(struct tracker *t, struct pod_container *pc)
 	memcpy(w->container_id, pc->id, sizeof(w->container_id));
 	memcpy(w->revision, pc->pod->revision, sizeof(w->revision));
 	if (!pc->measured.usage)
-		container_attach(&pc->measured, &w->usage, now_ns);
+		container_attach(&pc->measured, &w->usage, w->knobs, now_ns);
 }
 
 static bool is_current(const struct pod_container *pc)
@@ -167,7 +167,7 @@ static int take_up(struct tracker *t, struct pod_container *pc, struct err *e)
 		cgleaf_finish(&leaf, &t->sampler.io);
 		return -ENOMEM;
 	}
-	container_init(&pc->measured, &leaf, NULL);
+	container_init(&pc->measured, &leaf, NULL, NULL);
 	pc->measured.owner = pc;
 	pc->sampling = true;
 	sampler_add(&t->sampler, &pc->measured);

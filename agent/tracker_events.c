@@ -74,6 +74,7 @@ static void kill_seen(
 	 * from. */
 	struct usage_history *learned = pc->measured.usage;
 	pc->measured.usage = &w->usage;
+	pc->measured.knobs = w->knobs;
 	container_oom(&pc->measured, &t->sampler.io, class, vanished, tracker_now_ns(t),
 		pc->request_bytes);
 	pc->measured.usage = learned;

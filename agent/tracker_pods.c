@@ -72,6 +72,7 @@ static void set_knobs(struct tracker *t, struct pod_container *pc, const struct 
 	int r = pod->recommender_cut
 			? err_set(&why, EINVAL, "longer than %u bytes", POD_RECOMMENDER_MAX)
 			: workload_set_knobs(t->workloads, w, str_of(pod->recommender), &why);
+	pc->measured.knobs = w->knobs;
 	struct event event = EVENT(EVENT_KIND_SETTINGS, tracker_now_ns(t));
 	event.detail = r < 0 ? "unusable" : pod->recommender[0] ? "applied" : "removed";
 	event.text = str_of(why.text);

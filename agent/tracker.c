@@ -359,10 +359,10 @@ void tracker_finish(struct tracker *t)
 	oomwatch_finish(&t->oomwatch);
 	sampler_finish(&t->sampler);
 	cgfind_finish(&t->find);
-	loop_timer_close(&t->round);
-	loop_timer_close(&t->fast);
-	loop_timer_close(&t->look);
-	loop_timer_close(&t->retry);
+	loop_timer_close(&t->round, NULL);
+	loop_timer_close(&t->fast, NULL);
+	loop_timer_close(&t->look, NULL);
+	loop_timer_close(&t->retry, NULL);
 }
 
 void tracker_forget_pod(struct tracker *t, struct pod_entry *pod)

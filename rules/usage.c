@@ -180,7 +180,7 @@ static int record_shortage(struct usage_history *u, const struct knobs *k, int64
 	int64_t used;
 	int r;
 
-	if (bytes < 0 || t == TIME_NONE)
+	if (t == TIME_NONE)
 		return -EINVAL;
 	if (w->last != TIME_NONE && instant_since(t, w->last) < -u->model->memory_interval_ns)
 		return -ESTALE;

@@ -78,9 +78,9 @@ int usage_add_cpu(struct usage_history *u, int64_t t, double millicores, double 
 int usage_add_memory(struct usage_history *u, int64_t t, int64_t bytes);
 
 /* An OOM kill at t of a container that had, or was allowed, bytes (the larger of limit, request and
- * peak as far as they are known; 0: nothing is known). One incident per call. k: how much to bump.
- * -ESTALE: more than an aggregation interval older than the last memory reading, ignored. -EINVAL:
- * negative. */
+ * peak as far as they are known; 0 or less: nothing is known, the recent peak counts). One incident
+ * per call. k: how much to bump. -ESTALE: more than an aggregation interval older than the last
+ * memory reading, ignored. */
 int usage_record_oom(struct usage_history *u, const struct knobs *k, int64_t t, int64_t bytes);
 /* An OOM kill that says nothing about this container's needs (the node ran out): counted only. */
 void usage_count_oom(struct usage_history *u, int64_t t);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <math.h>
 
 #include "base/num.h"
 #include "proto/annotation.h"
-#include "proto/json_read.h"
+#include "proto/field.h"
 #include "proto/rfc3339.h"
 
 enum {
@@ -56,118 +55,92 @@ static const char *path_of(const struct json_path *paths, size_t n, unsigned int
 	return "?";
 }
 
-static int wrong(
-	struct err *e, const char *member, const struct json_value *v, const char *expected)
+/* Strings only: in an annotation, 63 without quotes would be 63 cores where 63m was meant. */
+static int read_amount(const struct json_value *j, const char *what,
+	int (*read)(const struct json_value *, const char *, int64_t *, struct err *), int64_t *ret,
+	struct err *e)
 {
-	return err_set(e, EINVAL, "%s is %s%.*s, expected %s", member,
-		v->type == JSON_STRING || v->type == JSON_NUMBER ? "" : "of another type",
-		v->text.n > 40 ? 40 : (int)v->text.n, v->text.p ? v->text.p : "", expected);
+	if (j->type == JSON_NUMBER)
+		return field_wrong(j, what, "a quantity as a string", e);
+	return read(j, what, ret, e);
 }
 
-static int64_t *amount_of(struct annotation_value *v, unsigned int id)
+static int read_count(const struct json_value *j, const char *what, uint64_t *ret, struct err *e)
 {
-	switch (id) {
-	case TARGET_CPU:
-		return &v->target.cpu_millicores;
-	case TARGET_MEMORY:
-		return &v->target.memory_bytes;
-	case LOWER_CPU:
-		return &v->lower.cpu_millicores;
-	case LOWER_MEMORY:
-		return &v->lower.memory_bytes;
-	case UPPER_CPU:
-		return &v->upper.cpu_millicores;
-	default:
-		return &v->upper.memory_bytes;
-	}
+	int64_t v = 0;
+	int r = field_i64(j, what, &v, e);
+
+	if (r == 0 && v < 0)
+		r = field_wrong(j, what, "a whole number, not negative", e);
+	if (r == 0)
+		*ret = (uint64_t)v;
+	return r;
 }
 
-static bool read_amount(struct annotation_value *v, unsigned int id, const struct json_value *j)
-{
-	bool is_cpu = id == TARGET_CPU || id == LOWER_CPU || id == UPPER_CPU;
-	int64_t *target = amount_of(v, id);
-
-	if (j->type != JSON_STRING)
-		return false;
-	return (is_cpu ? quantity_parse_millicores(j->text, target)
-		       : quantity_parse_bytes(j->text, target)) == 0;
-}
-
-static bool read_time(const struct json_value *j, int64_t *ret)
-{
-	return j->type == JSON_STRING && rfc3339_parse(j->text, ret) == 0;
-}
-
-static bool read_share(const struct json_value *j, double *ret)
+static int read_share(const struct json_value *j, const char *what, double *ret, struct err *e)
 {
 	double share;
 
+	if (j->type == JSON_NULL)
+		return 0;
 	if (j->type != JSON_NUMBER || parse_double(j->text, &share) < 0 ||
 		!(share >= 0 && share <= 1))
-		return false;
+		return field_wrong(j, what, "a number from 0 to 1", e);
 	*ret = share;
-	return true;
+	return 0;
 }
 
-static bool read_reason(const struct json_value *j, enum annotation_reason *ret)
+static int read_reason(const struct json_value *j, enum annotation_reason *ret, struct err *e)
 {
 	if (j->type != JSON_STRING)
-		return false;
+		return field_wrong(j, "reason", "a string", e);
 	*ret = ANNOTATION_REASON_UNKNOWN;
 	for (enum annotation_reason r = ANNOTATION_REASON_FIRST;
 		r <= ANNOTATION_REASON_AHEAD_OF_OOM; r++)
 		if (str_is(j->text, annotation_reason_name(r)))
 			*ret = r;
-	return true;
-}
-
-static bool read_string(const struct json_value *j, char *out, size_t size)
-{
-	return j->type == JSON_STRING && str_copy(out, size, j->text) == 0;
+	return 0;
 }
 
 static int on_value_member(void *arg, unsigned int id, const struct json_value *j)
 {
 	struct value_reading *r = arg;
 	struct annotation_value *v = &r->v;
-	const char *expected;
-	bool ok;
+	const char *what = path_of(value_paths, ARRAY_SIZE(value_paths), id);
 
 	switch (id) {
 	case DOCUMENT:
-		ok = j->type == JSON_OBJECT || j->type == JSON_OBJECT_END;
-		expected = "a JSON object";
-		break;
+		return j->type == JSON_NULL ? field_wrong(j, what, "an object", r->e)
+					    : field_object(j, what, r->e);
+	case TARGET_CPU:
+		return read_amount(j, what, field_millicores, &v->target.cpu_millicores, r->e);
+	case TARGET_MEMORY:
+		return read_amount(j, what, field_bytes, &v->target.memory_bytes, r->e);
+	case LOWER_CPU:
+		return read_amount(j, what, field_millicores, &v->lower.cpu_millicores, r->e);
+	case LOWER_MEMORY:
+		return read_amount(j, what, field_bytes, &v->lower.memory_bytes, r->e);
+	case UPPER_CPU:
+		return read_amount(j, what, field_millicores, &v->upper.cpu_millicores, r->e);
+	case UPPER_MEMORY:
+		return read_amount(j, what, field_bytes, &v->upper.memory_bytes, r->e);
 	case SAMPLES:
+		return read_count(j, what, &v->samples, r->e);
 	case OOM_KILLS:
-		ok = j->type == JSON_NUMBER &&
-		     parse_u64(j->text, id == SAMPLES ? &v->samples : &v->oom_kills) == 0;
-		expected = "a whole number";
-		break;
+		return read_count(j, what, &v->oom_kills, r->e);
 	case SINCE:
+		return field_time(j, what, &v->since_ns, r->e);
 	case AT:
-		ok = read_time(j, id == SINCE ? &v->since_ns : &v->at_ns);
-		expected = "an RFC 3339 time";
-		break;
+		return field_time(j, what, &v->at_ns, r->e);
 	case REASON:
-		ok = read_reason(j, &v->reason);
-		expected = "a string";
-		break;
+		return read_reason(j, &v->reason, r->e);
 	case COVERAGE_CPU:
+		return read_share(j, what, &v->coverage_cpu, r->e);
 	case COVERAGE_MEMORY:
-		ok = read_share(j, id == COVERAGE_CPU ? &v->coverage_cpu : &v->coverage_memory);
-		expected = "a number from 0 to 1";
-		break;
-	case REVISION:
-		ok = read_string(j, v->revision, sizeof v->revision);
-		expected = "a string of at most 63 bytes";
-		break;
+		return read_share(j, what, &v->coverage_memory, r->e);
 	default:
-		ok = read_amount(v, id, j);
-		expected = "a quantity, not negative";
-		break;
+		return field_string(j, what, v->revision, sizeof v->revision, FIELD_NAME, r->e);
 	}
-	return ok ? 0 : wrong(r->e, path_of(value_paths, ARRAY_SIZE(value_paths), id), j, expected);
 }
 
 /* json_read, and one document only; every failure is -EINVAL but a lack of memory. */
@@ -227,25 +200,20 @@ struct agent_reading {
 static int on_agent_member(void *arg, unsigned int id, const struct json_value *j)
 {
 	struct agent_reading *r = arg;
+	const char *what = path_of(agent_paths, ARRAY_SIZE(agent_paths), id);
 	char *const strings[] = {[VERSION] = r->a.version,
 		[NODE_UID] = r->a.node_uid,
 		[MACHINE] = r->a.machine,
 		[BOOT_ID] = r->a.boot_id,
 		[STATE] = r->a.state,
 		[STATE_REASON] = r->a.reason};
-	bool ok;
 
 	if (id == AGENT_DOCUMENT)
-		ok = j->type == JSON_OBJECT || j->type == JSON_OBJECT_END;
-	else if (id == STARTED_AT)
-		ok = read_time(j, &r->a.started_at_ns);
-	else
-		ok = read_string(j, strings[id], ANNOTATION_AGENT_STR_MAX);
-	return ok ? 0
-		  : wrong(r->e, path_of(agent_paths, ARRAY_SIZE(agent_paths), id), j,
-			    id == AGENT_DOCUMENT ? "a JSON object"
-			    : id == STARTED_AT   ? "an RFC 3339 time"
-						 : "a string of at most 127 bytes");
+		return j->type == JSON_NULL ? field_wrong(j, what, "an object", r->e)
+					    : field_object(j, what, r->e);
+	if (id == STARTED_AT)
+		return field_time(j, what, &r->a.started_at_ns, r->e);
+	return field_string(j, what, strings[id], ANNOTATION_AGENT_STR_MAX, FIELD_LINE, r->e);
 }
 
 int annotation_agent_read(struct str text, struct annotation_agent *ret, struct err *e)

@@ -191,15 +191,15 @@ static void a_value_that_is_none_says_why(void **state)
 		{"{\"target\":{\"cpu\":\"63m\"}} x", "JSON"},
 		{"{\"target\":{\"cpu\":\"63m\"}}{}", "JSON"},
 		{"{\"target\":{\"cpu\":63}}", "target.cpu is 63"},
-		{"{\"target\":{\"cpu\":\"lots\"}}", "target.cpu is lots"},
-		{"{\"target\":{\"memory\":\"-1\"}}", "target.memory is -1"},
+		{"{\"target\":{\"cpu\":\"lots\"}}", "target.cpu is \"lots\""},
+		{"{\"target\":{\"memory\":\"-1\"}}", "target.memory is \"-1\""},
 		{"{\"target\":{\"cpu\":\"1\"},\"samples\":-1}", "samples is -1"},
 		{"{\"target\":{\"cpu\":\"1\"},\"samples\":1.5}", "samples"},
-		{"{\"target\":{\"cpu\":\"1\"},\"samples\":null}", "another type"},
-		{"{\"target\":{\"cpu\":\"1\"},\"at\":\"today\"}", "at is today"},
+		{"{\"target\":{\"cpu\":\"1\"},\"samples\":{}}", "samples is an object"},
+		{"{\"target\":{\"cpu\":\"1\"},\"at\":\"today\"}", "at is \"today\""},
 		{"{\"target\":{\"cpu\":\"1\"},\"coverage\":{\"cpu\":1.5}}", "from 0 to 1"},
 		{"{\"target\":{\"cpu\":\"1\"},\"reason\":1}", "reason"},
-		{"{\"target\":{\"cpu\":\"1\"},\"revision\":\"" X50 X50 "\"}", "63 bytes"},
+		{"{\"target\":{\"cpu\":\"1\"},\"revision\":\"" X50 X50 "\"}", "at most 63 bytes"},
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
 		struct annotation_value v = {.samples = 42};

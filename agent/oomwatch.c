@@ -296,7 +296,7 @@ void oomwatch_finish(struct oomwatch *w)
 	if (w->ready.open)
 		loop_fd_close(&w->ready, NULL);
 	if (w->pause.open)
-		loop_timer_close(&w->pause);
+		loop_timer_close(&w->pause, NULL);
 	closep(&w->epoll);
 	w->epoll = -1;
 }

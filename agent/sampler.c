@@ -148,7 +148,7 @@ static void take_memory(struct sampler *s, struct container *c)
 
 /* ---- rounds */
 
-static void went(struct sampler *s, struct container *c)
+void sampler_gone(struct sampler *s, struct container *c)
 {
 	if (c->gone)
 		return;
@@ -180,7 +180,7 @@ static void sample(struct sampler *s, struct container *c)
 	read_limits(s, c, clock_mono_usec(s->clock));
 	cgleaf_read(&c->leaf, &s->io, &c->sample);
 	if (cgleaf_sample_gone(&c->sample)) {
-		went(s, c);
+		sampler_gone(s, c);
 		return;
 	}
 	now = clock_mono_usec(s->clock);

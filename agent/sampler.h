@@ -63,6 +63,9 @@ void sampler_add(struct sampler *s, struct container *c);
 /* Closes its window, lets its files go and forgets it. */
 void sampler_remove(struct sampler *s, struct container *c);
 
+/* Its owner knows that the cgroup is gone: as when a round finds that. */
+void sampler_gone(struct sampler *s, struct container *c);
+
 /* One round over all. */
 void sampler_round(struct sampler *s);
 /* A look at the memory of those that near their limit. */

@@ -5,5 +5,6 @@
 
 #define EXIT_USAGE 2
 
+int verb_observe(int argc, char **argv);
 int verb_preflight(int argc, char **argv);
 int verb_prepare_state(int argc, char **argv);

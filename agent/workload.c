@@ -104,6 +104,7 @@ int workloads_get(struct workloads *t, struct str namespace, struct str daemonse
 	usage_init(&w->usage, &t->model);
 	coverage_init(&w->coverage);
 	publish_item_init(&w->publish);
+	history_init(&w->history);
 	w->knobs = &t->knobs;
 	w->containers = 1;
 	w->request_millicores = w->request_bytes = -1;

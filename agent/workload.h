@@ -43,6 +43,7 @@ struct workload {
 	/* Who is this workload now; all empty when no pod of it is here. */
 	char pod[NAME_MAX_BYTES];
 	char pod_uid[LABEL_MAX_BYTES];
+	char container_id[65];          /* the instance that gave the newest sample */
 	char revision[LABEL_MAX_BYTES]; /* label controller-revision-hash of the pod of the newest
 					   sample */
 	unsigned int containers;        /* of that pod, for splitting a pod's minimum; at least 1 */

@@ -117,11 +117,21 @@ void loop_timer_unref(struct loop_timer *t)
 	uv_unref((uv_handle_t *)&t->uv);
 }
 
-void loop_timer_close(struct loop_timer *t)
+static void on_timer_closed(uv_handle_t *handle)
 {
-	if (t->open && !uv_is_closing((uv_handle_t *)&t->uv))
-		uv_close((uv_handle_t *)&t->uv, NULL);
+	struct loop_timer *t = handle->data;
+
+	t->closed(t->arg);
+}
+
+void loop_timer_close(struct loop_timer *t, void (*closed)(void *arg))
+{
+	if (!t->open)
+		return;
 	t->open = false;
+	t->closed = closed;
+	if (!uv_is_closing((uv_handle_t *)&t->uv))
+		uv_close((uv_handle_t *)&t->uv, closed ? on_timer_closed : NULL);
 }
 
 static void on_poll(uv_poll_t *handle, int status, int events)

@@ -29,6 +29,7 @@ struct loop_timer {
 	uv_timer_t uv;
 	void (*fire)(void *arg);
 	void *arg;
+	void (*closed)(void *arg);
 	bool open;
 };
 int loop_timer_init(struct loop *l, struct loop_timer *t, void (*fire)(void *arg), void *arg);
@@ -38,7 +39,8 @@ void loop_timer_stop(struct loop_timer *t);
 bool loop_timer_armed(const struct loop_timer *t);
 /* An unref'ed timer does not keep the loop running. */
 void loop_timer_unref(struct loop_timer *t);
-void loop_timer_close(struct loop_timer *t);
+/* closed may be NULL; otherwise it is called when libuv is done with the memory of t. */
+void loop_timer_close(struct loop_timer *t, void (*closed)(void *arg));
 
 enum loop_events {
 	LOOP_READ = 1,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/macros.h"
 #include "rules/instant.h"
 
 /* The weight of a CPU sample that stands for a minute, and of an interval's memory peak. */
@@ -267,4 +268,17 @@ int usage_merge(struct usage_history *u, struct usage_history *o)
 	if (o->floor.used > 0)
 		raise_floor(u, o->floor.at, o->floor.used);
 	return 0;
+}
+
+void usage_shift(struct usage_history *u, int64_t by_ns)
+{
+	int64_t *const instants[] = {&u->cpu_first, &u->cpu_last, &u->cpu_container_last,
+		&u->memory_first, &u->memory_last, &u->window.last, &u->window.end, &u->oom_last,
+		&u->floor.at, &u->ahead_last, &u->startup.started,
+		&u->histogram[RESOURCE_CPU].reference, &u->histogram[RESOURCE_MEMORY].reference};
+
+	for (size_t i = 0; i < ARRAY_SIZE(instants); i++)
+		*instants[i] = instant_add(*instants[i], by_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(u->startup.recent_at); i++)
+		u->startup.recent_at[i] = instant_add(u->startup.recent_at[i], by_ns);
 }

@@ -96,6 +96,10 @@ int64_t usage_above(const struct model *m, int64_t used);
 /* The highest memory of the running interval (usage or OOM-derived), 0 when none. */
 int64_t usage_recent_peak(const struct usage_history *u);
 
+/* The wall clock was set by by_ns: everything that is remembered moves along, so that it stays as
+ * long ago as it was. */
+void usage_shift(struct usage_history *u, int64_t by_ns);
+
 /* Adds o to u: histograms, first and last, counts. The windows are u's. o may be rescaled. */
 int usage_merge(struct usage_history *u, struct usage_history *o);
 

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests, timers and bytes between a retry plan (net/kube/retry.c) and a consumer. */
+#include "net/kube/reflector.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/buf.h"
+#include "base/macros.h"
+#include "net/kube/frames.h"
+
+#define URL_MAX_BYTES KUBE_PATH_MAX_BYTES
+/* An object that is skipped for its size still has to go by; one that never ends is not waited for.
+ */
+#define UNFRAMED_MAX_FACTOR 32U
+
+struct kube_reflector {
+	struct kube_client *client;
+	struct kube_consumer consumer;
+	struct kube_reflector_options o;
+	char *path, *accept;
+	char *selectors; /* "&fieldSelector=…&labelSelector=…", encoded */
+	struct loop_timer timer;
+	const struct clock *clock;
+	struct kube_retry retry;
+	struct kube_reflector_stats stats;
+
+	/* the request under way, or the one that the timer will start */
+	enum kube_phase phase;
+	struct kube_call *call;
+	struct kube_frames frames;
+	struct kube_frames_ops frames_ops;
+	struct kube_outcome outcome;
+	uint64_t started_usec;
+	struct err stream_error; /* what an ERROR event said, or why we gave the stream up */
+
+	/* the object under way */
+	size_t object_bytes;
+	bool object_open; /* start was called, neither end nor abort */
+	int object_error; /* why it is skipped, with the consumer's words */
+	struct err object_text;
+	uint64_t unframed_bytes; /* since the last event or item was complete */
+	bool framed;             /* one was, in the piece that is being read */
+
+	char version[128]; /* of the last event; "": none that can be used */
+	char *token;       /* to the next page */
+	unsigned int page;
+	bool in_picture; /* begin was called, synced was not */
+	bool destroyed, busy;
+};
+
+const char *kube_skip_name(enum kube_skip s)
+{
+	static const char *const names[] = {
+		[KUBE_SKIP_TOO_LARGE] = "too_large",
+		[KUBE_SKIP_REFUSED] = "refused",
+		[KUBE_SKIP_MALFORMED] = "malformed",
+	};
+
+	return (unsigned int)s < ARRAY_SIZE(names) ? names[s] : "unknown";
+}
+
+static uint64_t kernel_random(void *arg)
+{
+	uint64_t v = 0;
+
+	if (getrandom(&v, sizeof(v), GRND_NONBLOCK) != (ssize_t)sizeof(v))
+		v = clock_mono_usec(&clock_system) *
+		    UINT64_C(0x9e3779b97f4a7c15); /* only spreads, keeps no secret */
+	return v;
+}
+
+static uint64_t chance(const struct kube_reflector *r)
+{
+	return r->o.random(r->o.random_arg);
+}
+
+/* Objects */
+
+static void skip(
+	struct kube_reflector *r, enum kube_skip why, const struct kube_frame *f, const char *text)
+{
+	const struct kube_meta meta = {f->namespace, f->name, f->version};
+	struct err message;
+
+	r->stats.skipped[why]++;
+	if (!r->consumer.skipped)
+		return;
+	(void)err_set(&message, EINVAL, "%s: %s%s%s is left out: %s", r->path, f->namespace,
+		f->namespace[0] ? "/" : "",
+		f->name[0] ? f->name : "an object whose name did not come", text);
+	r->consumer.skipped(r->consumer.arg, why, &meta, message.text);
+}
+
+static void object_close(struct kube_reflector *r)
+{
+	if (r->object_open)
+		r->consumer.object_abort(r->consumer.arg);
+	r->object_open = false;
+}
+
+/* Bookmarks and errors carry objects too, and a picture's bookmarks may come early: the type says,
+ * and it comes first in all that the API server writes. Where it does not, the consumer is told by
+ * abort. */
+static bool is_for_consumer(const struct kube_reflector *r)
+{
+	const char *type = r->frames.frame.type;
+
+	return r->frames.stream == KUBE_STREAM_LIST ||
+	       (strcmp(type, "BOOKMARK") != 0 && strcmp(type, "ERROR") != 0);
+}
+
+static void on_object_start(void *arg)
+{
+	struct kube_reflector *r = arg;
+
+	r->object_bytes = 0;
+	r->object_error = 0;
+	r->object_text.text[0] = '\0';
+	r->object_open = is_for_consumer(r) && !r->destroyed;
+	if (r->object_open)
+		r->consumer.object_start(r->consumer.arg);
+}
+
+static void on_object_data(void *arg, struct str piece)
+{
+	struct kube_reflector *r = arg;
+
+	r->object_bytes += piece.n;
+	if (!r->object_open)
+		return;
+	if (r->object_bytes > r->o.object_max_bytes)
+		r->object_error = -EMSGSIZE;
+	else
+		r->object_error = r->consumer.object_data(r->consumer.arg, piece, &r->object_text);
+	if (r->object_error < 0)
+		object_close(r);
+}
+
+static void remember_version(struct kube_reflector *r, const char *version)
+{
+	if (version[0])
+		(void)str_copy(r->version, sizeof(r->version), str_of(version));
+}
+
+static void picture_complete(struct kube_reflector *r)
+{
+	r->in_picture = false;
+	r->stats.synced = true;
+	r->stats.syncs++;
+	r->outcome.synced = true;
+	if (r->call)
+		kube_call_set_idle_timeout(r->call, r->o.watch_idle_usec);
+	r->consumer.synced(r->consumer.arg);
+}
+
+static void on_bookmark(struct kube_reflector *r, const struct kube_frame *f)
+{
+	r->stats.bookmarks++;
+	remember_version(r, f->version);
+	if (!r->in_picture)
+		r->outcome.events++;
+	else if (strcmp(f->initial_events_end, "true") == 0)
+		picture_complete(r);
+	else
+		r->outcome.no_initial_events = true;
+}
+
+/* The server ends the watch, in a 200 answer. */
+static int on_error_event(struct kube_reflector *r, const struct kube_frame *f)
+{
+	struct kube_status status;
+
+	kube_status_from_frame(f, &status);
+	r->outcome.status = status.code >= 400 ? status.code : 500;
+	return err_set(&r->stream_error, ECANCELED, "watch of %s%s: the server ended it: %u %s: %s",
+		kube_client_server(r->client), r->path, r->outcome.status, status.reason,
+		status.message);
+}
+
+static bool event_of(const struct kube_frame *f, enum kube_event *ret)
+{
+	static const char *const names[] = {
+		[KUBE_ADDED] = "ADDED", [KUBE_MODIFIED] = "MODIFIED", [KUBE_DELETED] = "DELETED"};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(f->type, names[i]) == 0) {
+			*ret = (enum kube_event)i;
+			return true;
+		}
+	return false;
+}
+
+static void on_object(struct kube_reflector *r, enum kube_event event, const struct kube_frame *f)
+{
+	const struct kube_meta meta = {f->namespace, f->name, f->version};
+	int error = r->object_error;
+
+	if (r->object_open) {
+		r->object_open = false;
+		error = r->consumer.object_end(r->consumer.arg, event, &meta, &r->object_text);
+	}
+	if (error == -EMSGSIZE && r->object_bytes > r->o.object_max_bytes)
+		skip(r, KUBE_SKIP_TOO_LARGE, f, "it is larger than what is taken here");
+	else if (error < 0)
+		skip(r, KUBE_SKIP_REFUSED, f, err_text(&r->object_text, error));
+	else
+		r->stats.events++;
+	if (!r->in_picture)
+		r->outcome.events++;
+	if (r->frames.stream == KUBE_STREAM_WATCH)
+		remember_version(r, f->version);
+}
+
+static int on_frame(void *arg, const struct kube_frame *f)
+{
+	struct kube_reflector *r = arg;
+	enum kube_event event = KUBE_ADDED;
+	bool known = r->frames.stream == KUBE_STREAM_LIST || event_of(f, &event);
+	int error = 0;
+
+	if (known && f->has_object && !f->broken) {
+		on_object(r, event, f);
+	} else {
+		object_close(r);
+		if (!f->broken && strcmp(f->type, "BOOKMARK") == 0)
+			on_bookmark(r, f);
+		else if (!f->broken && strcmp(f->type, "ERROR") == 0)
+			error = on_error_event(r, f);
+		else
+			skip(r, KUBE_SKIP_MALFORMED, f,
+				f->broken ? "the event is cut" : "not an event of a watch");
+	}
+	r->object_bytes = 0;
+	r->unframed_bytes = 0;
+	r->framed = true;
+	/* An old server that takes the parameter for nothing shows itself by its first ordinary
+	 * bookmark. */
+	if (error == 0 && r->outcome.no_initial_events)
+		error = err_set(&r->stream_error, ECANCELED,
+			"watch of %s%s: the server has no initial events",
+			kube_client_server(r->client), r->path);
+	return r->destroyed ? -ECANCELED : error;
+}
+
+/* Requests */
+
+static void begin_picture(struct kube_reflector *r)
+{
+	r->in_picture = true;
+	r->stats.synced = false;
+	r->stats.pictures++;
+	free(TAKE_PTR(r->token));
+	r->version[0] = '\0';
+	r->consumer.begin(r->consumer.arg);
+}
+
+static void request_url(struct kube_reflector *r, struct buf *url)
+{
+	(void)buf_printf(url, "%s%c", r->path, strchr(r->path, '?') ? '&' : '?');
+	switch (r->phase) {
+	case KUBE_LIST:
+	case KUBE_LIST_MORE:
+		(void)buf_printf(url, "limit=%u", r->page);
+		if (r->phase == KUBE_LIST_MORE && r->token) {
+			(void)buf_puts(url, "&continue=");
+			kube_path_escape(url, str_of(r->token));
+		}
+		break;
+	case KUBE_WATCH_LIST:
+		(void)buf_puts(
+			url, "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+		break;
+	case KUBE_WATCH:
+		(void)buf_puts(url, "watch=1&resourceVersion=");
+		kube_path_escape(url, str_of(r->version));
+		break;
+	}
+	if (r->phase == KUBE_WATCH_LIST || r->phase == KUBE_WATCH)
+		(void)buf_printf(url, "&allowWatchBookmarks=true&timeoutSeconds=%u",
+			r->o.watch_seconds + (unsigned int)(chance(r) % r->o.watch_seconds));
+	(void)buf_puts(url, r->selectors);
+}
+
+static bool is_list(const struct kube_reflector *r)
+{
+	return r->phase == KUBE_LIST || r->phase == KUBE_LIST_MORE;
+}
+
+static void on_answered(void *arg)
+{
+	struct kube_reflector *r = arg;
+
+	if (is_list(r))
+		return;
+	r->stats.connected = true;
+	if (r->consumer.connected)
+		r->consumer.connected(r->consumer.arg);
+}
+
+/* 1 when an event or item was completed by this piece: only that counts as a sign of life, so that
+ * a stream that drips is as dead as one that is silent. */
+static int on_data(void *arg, struct str piece)
+{
+	struct kube_reflector *r = arg;
+	const char *why = "the answer is not what the API server sends";
+	int error;
+
+	r->stats.heard_mono_usec = clock_mono_usec(r->clock);
+	r->framed = false;
+	r->unframed_bytes += piece.n;
+	error = kube_frames_feed(&r->frames, piece);
+	if (error == -EMSGSIZE)
+		why = "the continue token is too long";
+	if (error == 0 && r->unframed_bytes / UNFRAMED_MAX_FACTOR > r->o.object_max_bytes) {
+		error = -EMSGSIZE;
+		why = "an object has no end";
+	}
+	if (error < 0 && !r->stream_error.text[0])
+		(void)err_set(&r->stream_error, -error, "%s%s: %s", kube_client_server(r->client),
+			r->path, why);
+	return error < 0 ? error : r->framed;
+}
+
+/* A page came whole: what it says about the next step. -errno where it was no list. */
+static int page_complete(struct kube_reflector *r)
+{
+	if (kube_frames_end(&r->frames) < 0)
+		return err_set(&r->stream_error, ENODATA, "list of %s%s: cut",
+			kube_client_server(r->client), r->path);
+	if (!r->frames.list_version[0])
+		return err_set(&r->stream_error, EBADMSG, "list of %s%s: the answer is no list",
+			kube_client_server(r->client), r->path);
+	free(TAKE_PTR(r->token));
+	if (r->frames.list_continue[0]) {
+		r->token = str_dup(str_of(r->frames.list_continue));
+		if (!r->token)
+			return err_set(&r->stream_error, ENOMEM, "out of memory");
+		r->outcome.has_continue = true;
+		return 0;
+	}
+	remember_version(r, r->frames.list_version);
+	picture_complete(r);
+	return 0;
+}
+
+/* What ended the request, from the answer and from what the stream itself said. */
+static void settle_outcome(struct kube_reflector *r, const struct kube_answer *a)
+{
+	struct kube_outcome *o = &r->outcome;
+	/* Ended by ourselves because of an event: not an error of the connection. */
+	bool ours = a->error == -ECANCELED;
+
+	o->phase = r->phase;
+	o->lasted_usec = clock_mono_usec(r->clock) - r->started_usec;
+	o->retry_after_usec = a->retry_after_usec;
+	o->error = ours ? 0 : a->error;
+	if (o->status == 0)
+		o->status = a->status;
+	if (o->error != 0 || o->status >= 300 || ours)
+		return;
+	if (is_list(r))
+		o->error = page_complete(r);
+	else if (kube_frames_end(&r->frames) < 0)
+		o->error = err_set(&r->stream_error, ECONNRESET,
+			"watch of %s%s: cut in the middle of an event",
+			kube_client_server(r->client), r->path);
+}
+
+static void report(struct kube_reflector *r, const struct kube_plan *plan, const char *text)
+{
+	struct err e;
+
+	r->stats.troubles[plan->trouble]++;
+	if (plan->trouble == KUBE_TROUBLE_NONE || !r->consumer.trouble)
+		return;
+	if (r->stream_error.text[0])
+		text = r->stream_error.text;
+	else if (plan->trouble == KUBE_TROUBLE_SHORT_WATCH) {
+		(void)err_set(&e, EAGAIN, "watch of %s%s: the server ended it at once and in order",
+			kube_client_server(r->client), r->path);
+		text = e.text;
+	}
+	r->consumer.trouble(r->consumer.arg, plan->trouble, text, plan->delay_usec);
+}
+
+static void reflector_free(struct kube_reflector *r);
+
+static void follow(struct kube_reflector *r, const struct kube_plan *plan)
+{
+	bool picture = plan->forget_version || (plan->phase == KUBE_WATCH && !r->version[0]);
+
+	r->phase = plan->phase;
+	if (picture && plan->phase != KUBE_LIST)
+		r->phase = kube_retry_picture(&r->retry);
+	if (plan->larger_pages)
+		r->page = MIN(r->page * 2, KUBE_LIST_PAGE_MAX);
+	loop_timer_set(&r->timer, plan->delay_usec);
+}
+
+static void on_done(void *arg, const struct kube_answer *a)
+{
+	struct kube_reflector *r = arg;
+
+	r->call = NULL;
+	r->busy = true;
+	object_close(r);
+	r->stats.connected = false;
+	settle_outcome(r, a);
+	if (!r->destroyed) {
+		struct kube_plan plan = kube_retry_next(&r->retry, &r->outcome, chance(r));
+
+		follow(r, &plan);
+		report(r, &plan, a->text);
+	}
+	r->busy = false;
+	if (r->destroyed)
+		reflector_free(r);
+}
+
+static int start_request(struct kube_reflector *r, struct err *e)
+{
+	struct buf url = BUF_INIT(URL_MAX_BYTES);
+	bool list = is_list(r);
+	struct kube_request request = {
+		.method = KUBE_GET,
+		.accept = r->accept,
+		.compressed = list,
+		.timeout_usec = list ? r->o.list_timeout_usec : UINT64_MAX,
+		.idle_timeout_usec =
+			r->phase == KUBE_WATCH ? r->o.watch_idle_usec : r->o.picture_idle_usec,
+		.answered = on_answered,
+		.data = on_data,
+		.done = on_done,
+		.arg = r,
+	};
+	int error;
+
+	kube_frames_init(&r->frames, list ? KUBE_STREAM_LIST : KUBE_STREAM_WATCH, &r->frames_ops);
+	r->outcome = (struct kube_outcome){.phase = r->phase};
+	r->stream_error.text[0] = '\0';
+	r->object_bytes = 0;
+	r->unframed_bytes = 0;
+	r->started_usec = clock_mono_usec(r->clock);
+	request_url(r, &url);
+	request.path = url.error ? NULL : url.p;
+	if (list)
+		r->stats.lists++;
+	else
+		r->stats.watches++;
+	error = url.error ? err_set(e, -url.error, "%s: the request is too long", r->path)
+			  : kube_client_start(r->client, &request, &r->call, e);
+	buf_finish(&url);
+	return error;
+}
+
+static void start(void *arg)
+{
+	struct kube_reflector *r = arg;
+	struct err e = {.text = ""};
+	int error;
+
+	if (r->phase == KUBE_WATCH_LIST || r->phase == KUBE_LIST)
+		begin_picture(r);
+	if (r->destroyed)
+		return;
+	error = start_request(r, &e);
+	if (error < 0)
+		on_done(r, &(struct kube_answer){
+				   .error = error == -EMSGSIZE ? -EINVAL : error, .text = e.text});
+}
+
+/* Life */
+
+static int escape_selectors(struct kube_reflector *r)
+{
+	struct buf b = BUF_INIT(URL_MAX_BYTES);
+	int error = 0;
+
+	if (r->o.field_selector) {
+		(void)buf_puts(&b, "&fieldSelector=");
+		kube_path_escape(&b, str_of(r->o.field_selector));
+	}
+	if (r->o.label_selector) {
+		(void)buf_puts(&b, "&labelSelector=");
+		kube_path_escape(&b, str_of(r->o.label_selector));
+	}
+	error = b.error;
+	r->selectors = error ? NULL : str_dup(buf_str(&b));
+	buf_finish(&b);
+	return error ? error : r->selectors ? 0 : -ENOMEM;
+}
+
+static void set_defaults(struct kube_reflector *r)
+{
+	struct kube_reflector_options *o = &r->o;
+
+#define OR(value, ordinary) ((value) ? (value) : (ordinary))
+	o->object_max_bytes = OR(o->object_max_bytes, KUBE_OBJECT_MAX_BYTES);
+	o->page = OR(o->page, KUBE_LIST_PAGE);
+	o->watch_idle_usec = OR(o->watch_idle_usec, KUBE_WATCH_IDLE_USEC);
+	o->picture_idle_usec = OR(o->picture_idle_usec, KUBE_PICTURE_IDLE_USEC);
+	o->list_timeout_usec = OR(o->list_timeout_usec, KUBE_LIST_TIMEOUT_USEC);
+	o->watch_seconds = OR(o->watch_seconds, KUBE_WATCH_SECONDS);
+	o->random = OR(o->random, kernel_random);
+	kube_retry_init(&r->retry);
+	backoff_init(&r->retry.backoff, OR(o->backoff_first_usec, KUBE_BACKOFF_FIRST_USEC),
+		OR(o->backoff_last_usec, KUBE_BACKOFF_LAST_USEC));
+	r->retry.lived_usec = OR(o->lived_usec, r->retry.lived_usec);
+	r->retry.stable_usec = OR(o->stable_usec, r->retry.stable_usec);
+#undef OR
+	r->retry.watch_list = !o->no_watch_list;
+	r->page = o->page;
+	r->phase = kube_retry_picture(&r->retry);
+}
+
+static void on_timer_closed(void *arg)
+{
+	struct kube_reflector *r = arg;
+
+	free(r->path);
+	free(r->accept);
+	free(r->selectors);
+	free(r->token);
+	free(r);
+}
+
+static void reflector_free(struct kube_reflector *r)
+{
+	if (r->timer.open)
+		loop_timer_close(&r->timer, on_timer_closed);
+	else
+		on_timer_closed(r);
+}
+
+int kube_reflector_create(struct kube_reflector **ret_r, struct loop *l, struct kube_client *client,
+	const struct kube_reflector_options *options, const struct kube_consumer *consumer,
+	struct err *e)
+{
+	struct kube_reflector *r = calloc(1, sizeof(*r));
+	int error;
+
+	if (!r)
+		return err_set(e, ENOMEM, "out of memory");
+	r->client = client;
+	r->consumer = *consumer;
+	r->o = *options;
+	r->clock = kube_client_clock(client);
+	r->frames_ops = (struct kube_frames_ops){.object_start = on_object_start,
+		.object_data = on_object_data,
+		.frame = on_frame,
+		.arg = r};
+	set_defaults(r);
+	error = escape_selectors(r);
+	r->path = str_dup(str_of(options->path));
+	r->accept = options->accept ? str_dup(str_of(options->accept)) : NULL;
+	if (error == 0 && (!r->path || (options->accept && !r->accept)))
+		error = -ENOMEM;
+	if (error == 0)
+		error = loop_timer_init(l, &r->timer, start, r);
+	if (error < 0) {
+		(void)err_set(e, -error, "watch of %s: %s", options->path, strerror(-error));
+		reflector_free(r);
+		return error;
+	}
+	loop_timer_set(
+		&r->timer, options->start_spread_usec ? chance(r) % options->start_spread_usec : 0);
+	*ret_r = r;
+	return 0;
+}
+
+void kube_reflector_destroy(struct kube_reflector *r)
+{
+	if (!r || r->destroyed)
+		return;
+	r->destroyed = true;
+	object_close(r);
+	if (r->busy)
+		return;
+	if (r->call)
+		kube_call_cancel(TAKE_PTR(r->call));
+	reflector_free(r);
+}
+
+const struct kube_reflector_stats *kube_reflector_stats(const struct kube_reflector *r)
+{
+	return &r->stats;
+}

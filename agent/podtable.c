@@ -69,7 +69,7 @@ void podtable_remove(struct podtable *t, struct pod_entry *pod)
 	free(pod);
 }
 
-struct pod_container *pod_container_find(struct pod_entry *pod, const char *name)
+struct live_container *live_container_find(struct pod_entry *pod, const char *name)
 {
 	for (unsigned int i = 0; i < pod->n_containers; i++) {
 		if (!strcmp(pod->containers[i].name, name))

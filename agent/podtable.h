@@ -17,7 +17,7 @@
 #define POD_OTHER_IDS_MAX \
 	8U /* sandbox and finished init containers, for telling a new container by elimination */
 
-struct pod_container {
+struct live_container {
 	struct pod_entry *pod;
 	char name[POD_LABEL_MAX];
 	char id[65];         /* the instance that is measured or looked for; "" not known yet */
@@ -63,7 +63,7 @@ struct pod_entry {
 	char others[POD_OTHER_IDS_MAX][65];
 
 	unsigned int n_containers;
-	struct pod_container containers[]; /* in the order of the spec */
+	struct live_container containers[]; /* in the order of the spec */
 };
 
 struct podtable {
@@ -79,4 +79,4 @@ int podtable_add(
 /* Frees it; its containers must have been let go. */
 void podtable_remove(struct podtable *t, struct pod_entry *pod);
 
-struct pod_container *pod_container_find(struct pod_entry *pod, const char *name);
+struct live_container *live_container_find(struct pod_entry *pod, const char *name);

@@ -16,7 +16,7 @@ int64_t tracker_now_ns(const struct tracker *t)
 /* ---- taking a cgroup up, and letting it go
  * ----------------------------------------------------------------------- */
 
-void tracker_let_go(struct tracker *t, struct pod_container *pc)
+void tracker_let_go(struct tracker *t, struct live_container *pc)
 {
 	if (pc->sampling) {
 		oomwatch_child_remove(&t->oomwatch, &pc->pod->oom, &pc->oom);
@@ -32,7 +32,7 @@ void tracker_let_go(struct tracker *t, struct pod_container *pc)
 }
 
 /* This container's numbers go to its workload from now on, and no other's do. */
-static void attach(struct tracker *t, struct pod_container *pc)
+static void attach(struct tracker *t, struct live_container *pc)
 {
 	struct workload *w = pc->workload;
 	int64_t now_ns = tracker_now_ns(t);
@@ -53,7 +53,7 @@ static void attach(struct tracker *t, struct pod_container *pc)
 		container_attach(&pc->measured, &w->usage, w->knobs, now_ns);
 }
 
-static bool is_current(const struct pod_container *pc)
+static bool is_current(const struct live_container *pc)
 {
 	return pc->workload && !strcmp(pc->workload->pod_uid, pc->pod->uid);
 }
@@ -127,7 +127,7 @@ static bool is_populated(struct tracker *t, const struct cgleaf *leaf)
 }
 
 static int find_cgroup(
-	struct tracker *t, struct pod_container *pc, char path[CGROOT_PATH_MAX], struct err *e)
+	struct tracker *t, struct live_container *pc, char path[CGROOT_PATH_MAX], struct err *e)
 {
 	struct pod_entry *pod = pc->pod;
 	struct str uid = str_of(pod->uid), id = str_of(pc->id);
@@ -143,7 +143,7 @@ static int find_cgroup(
 }
 
 /* 0, or -errno with the reason. -EOPNOTSUPP: it is there, and cannot be measured. */
-static int take_up(struct tracker *t, struct pod_container *pc, struct err *e)
+static int take_up(struct tracker *t, struct live_container *pc, struct err *e)
 {
 	char path[CGROOT_PATH_MAX];
 	struct cgleaf leaf;
@@ -201,7 +201,7 @@ void tracker_schedule(struct tracker *t)
 
 	for (const struct pod_entry *pod = t->pods.first; pod; pod = pod->next) {
 		for (unsigned int i = 0; i < pod->n_containers; i++) {
-			const struct pod_container *pc = &pod->containers[i];
+			const struct live_container *pc = &pod->containers[i];
 			if (pc->lost)
 				next = now;
 			else if (pc->retry_usec)
@@ -214,7 +214,7 @@ void tracker_schedule(struct tracker *t)
 		loop_timer_set(&t->retry, next > now ? next - now : 0);
 }
 
-void tracker_look_for(struct tracker *t, struct pod_container *pc)
+void tracker_look_for(struct tracker *t, struct live_container *pc)
 {
 	uint64_t now = clock_mono_usec(t->clock);
 	struct err why = {""};
@@ -260,7 +260,7 @@ static void on_retry(void *arg)
 
 	for (struct pod_entry *pod = t->pods.first; pod; pod = pod->next) {
 		for (unsigned int i = 0; i < pod->n_containers; i++) {
-			struct pod_container *pc = &pod->containers[i];
+			struct live_container *pc = &pod->containers[i];
 			if (pc->lost) {
 				tracker_let_go(t, pc);
 				tracker_look_for(t, pc);
@@ -373,7 +373,7 @@ void tracker_forget_pod(struct tracker *t, struct pod_entry *pod)
 	podtable_remove(&t->pods, pod);
 }
 
-void tracker_make_current(struct tracker *t, struct pod_container *pc)
+void tracker_make_current(struct tracker *t, struct live_container *pc)
 {
 	if (pc->sampling && is_current(pc))
 		attach(t, pc);

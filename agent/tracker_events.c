@@ -7,7 +7,7 @@
 #include "agent/tracker_inner.h"
 #include "base/log.h"
 
-void tracker_event(struct tracker *t, const struct pod_container *pc, struct event *event)
+void tracker_event(struct tracker *t, const struct live_container *pc, struct event *event)
 {
 	event->namespace = str_of(pc->pod->namespace);
 	event->daemonset = str_of(pc->pod->daemonset);
@@ -34,7 +34,7 @@ static struct amounts request_of(const struct workload *w)
  */
 
 /* The history knows of a kill now: the rest follows from it. */
-static void kill_counted(struct tracker *t, struct pod_container *pc, const char *class,
+static void kill_counted(struct tracker *t, struct live_container *pc, const char *class,
 	int64_t at_ns, int64_t limit_bytes, bool raises)
 {
 	struct event event = EVENT(EVENT_KIND_OOM, at_ns);
@@ -62,7 +62,7 @@ static bool class_raises(const struct workload *w, enum oom_class class)
 }
 
 static void kill_seen(
-	struct tracker *t, struct pod_container *pc, enum oom_class class, bool vanished)
+	struct tracker *t, struct live_container *pc, enum oom_class class, bool vanished)
 {
 	struct workload *w = pc->workload;
 	uint64_t limit;
@@ -89,7 +89,7 @@ static void kill_seen(
  * status will tell. */
 static void kill_of_unseen(struct tracker *t, struct pod_entry *pod, enum oom_class class)
 {
-	struct pod_container *pc = &pod->containers[0];
+	struct live_container *pc = &pod->containers[0];
 
 	t->unseen_kills++;
 	if (pod->told_kills > 0) {
@@ -120,7 +120,7 @@ static void on_killed(struct oomwatch_pod *watched, struct oomwatch_child *child
 }
 
 void tracker_told_kill(
-	struct tracker *t, struct pod_container *pc, int64_t at_ns, int64_t limit_bytes)
+	struct tracker *t, struct live_container *pc, int64_t at_ns, int64_t limit_bytes)
 {
 	struct workload *w = pc->workload;
 
@@ -148,7 +148,7 @@ void tracker_told_kill(
 static void on_window(
 	struct container *c, int64_t t_ns, double millicores, double minutes, void *arg)
 {
-	struct pod_container *pc = c->owner;
+	struct live_container *pc = c->owner;
 	struct workload *w = pc->workload;
 	struct amounts request = request_of(w);
 
@@ -163,7 +163,7 @@ static void on_window(
 static void on_ahead(struct container *c, int64_t t_ns, void *arg)
 {
 	struct tracker *t = arg;
-	struct pod_container *pc = c->owner;
+	struct live_container *pc = c->owner;
 	struct event event = EVENT(EVENT_KIND_AHEAD, t_ns);
 	struct recommendation r;
 	uint64_t limit;
@@ -181,7 +181,7 @@ static void on_ahead(struct container *c, int64_t t_ns, void *arg)
 
 static void on_gone(struct container *c, void *arg)
 {
-	struct pod_container *pc = c->owner;
+	struct live_container *pc = c->owner;
 
 	pc->lost = true;
 	tracker_schedule(arg);
@@ -205,7 +205,7 @@ static void on_clock_jumped(int64_t by_ns, void *arg)
 	}
 }
 
-static void after_round_of(struct tracker *t, const struct pod_container *pc, int64_t now_ns)
+static void after_round_of(struct tracker *t, const struct live_container *pc, int64_t now_ns)
 {
 	const struct container *c = &pc->measured;
 	struct workload *w = pc->workload;
@@ -229,7 +229,7 @@ void tracker_after_round(struct tracker *t)
 
 	for (const struct pod_entry *pod = t->pods.first; pod; pod = pod->next) {
 		for (unsigned int i = 0; i < pod->n_containers; i++) {
-			const struct pod_container *pc = &pod->containers[i];
+			const struct live_container *pc = &pod->containers[i];
 			if (pc->sampling && !pc->measured.gone && pc->measured.usage)
 				after_round_of(t, pc, now_ns);
 		}

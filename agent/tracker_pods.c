@@ -20,14 +20,14 @@ static bool takes_over(
 	return !pod->deleting && (holder->deleting || strcmp(holder->revision, pod->revision) != 0);
 }
 
-static void take_over(struct tracker *t, struct pod_container *pc)
+static void take_over(struct tracker *t, struct live_container *pc)
 {
 	struct workload *w = pc->workload;
 	struct pod_entry *pod = pc->pod;
 
 	if (strcmp(w->pod_uid, pod->uid) != 0) {
 		struct pod_entry *before = podtable_find(&t->pods, w->pod_uid);
-		struct pod_container *old = before ? pod_container_find(before, pc->name) : NULL;
+		struct live_container *old = before ? live_container_find(before, pc->name) : NULL;
 		if (old)
 			old->measured.usage = NULL;
 	}
@@ -50,8 +50,8 @@ static void hand_on(struct tracker *t, struct workload *w, const struct pod_entr
 	w->seen_at_ns = tracker_now_ns(t);
 	w->pod[0] = w->pod_uid[0] = '\0';
 	for (struct pod_entry *pod = t->pods.first; pod; pod = pod->next) {
-		struct pod_container *pc =
-			pod == from ? NULL : pod_container_find(pod, w->container);
+		struct live_container *pc =
+			pod == from ? NULL : live_container_find(pod, w->container);
 		if (pc && pc->workload == w) {
 			take_over(t, pc);
 			return;
@@ -59,7 +59,7 @@ static void hand_on(struct tracker *t, struct workload *w, const struct pod_entr
 	}
 }
 
-static void set_knobs(struct tracker *t, struct pod_container *pc, const struct pod *pod)
+static void set_knobs(struct tracker *t, struct live_container *pc, const struct pod *pod)
 {
 	struct err why = {""};
 	struct workload *w = pc->workload;
@@ -87,7 +87,7 @@ static void set_knobs(struct tracker *t, struct pod_container *pc, const struct 
  * ------------------------------------------------------------------ */
 
 /* An OOM kill is told once by the kernel and once, later, by the pod's status. */
-static void take_termination(struct tracker *t, struct pod_container *pc,
+static void take_termination(struct tracker *t, struct live_container *pc,
 	const struct pod_container_info *info, bool first)
 {
 	if (!info->terminated_oom || !info->terminated_id[0] ||
@@ -103,7 +103,7 @@ static void take_termination(struct tracker *t, struct pod_container *pc,
 }
 
 static void take_instance(
-	struct tracker *t, struct pod_container *pc, const struct pod_container_info *info)
+	struct tracker *t, struct live_container *pc, const struct pod_container_info *info)
 {
 	pc->running = info->running;
 	pc->started_at_ns = info->started_at_ns;
@@ -120,7 +120,7 @@ static void take_instance(
 	tracker_look_for(t, pc);
 }
 
-static void take_container(struct tracker *t, struct pod_container *pc, const struct pod *pod,
+static void take_container(struct tracker *t, struct live_container *pc, const struct pod *pod,
 	const struct pod_container_info *info, bool first)
 {
 	struct err why = {""};
@@ -160,7 +160,7 @@ static struct pod_entry *new_entry(struct tracker *t, const struct pod *pod)
 		return NULL;
 	}
 	for (unsigned int i = 0; i < pod->n_containers; i++) {
-		struct pod_container *pc = &entry->containers[i];
+		struct live_container *pc = &entry->containers[i];
 		memcpy(pc->name, pod->containers[i].name, sizeof(pc->name));
 		pc->waiting_since_usec = clock_mono_usec(t->clock);
 		pc->delay_usec = TRACKER_DELAY_FIRST_USEC;
@@ -198,7 +198,7 @@ static bool same_containers(struct pod_entry *entry, const struct pod *pod)
 	if (entry->n_containers != pod->n_containers)
 		return false;
 	for (unsigned int i = 0; i < pod->n_containers; i++) {
-		if (!pod_container_find(entry, pod->containers[i].name))
+		if (!live_container_find(entry, pod->containers[i].name))
 			return false;
 	}
 	return true;
@@ -224,7 +224,7 @@ void tracker_pod(struct tracker *t, const struct pod *pod)
 	entry->deleting = pod->deleting;
 	entry->told = true;
 	for (unsigned int i = 0; i < pod->n_containers; i++)
-		take_container(t, pod_container_find(entry, pod->containers[i].name), pod,
+		take_container(t, live_container_find(entry, pod->containers[i].name), pod,
 			&pod->containers[i], first);
 	tracker_schedule(t);
 }
@@ -279,7 +279,7 @@ static int count_unknown(void *arg, struct str id, const char *name)
 	return 0;
 }
 
-bool tracker_adopt(struct tracker *t, struct pod_container *pc)
+bool tracker_adopt(struct tracker *t, struct live_container *pc)
 {
 	struct unknown_ids u = {.pod = pc->pod};
 
@@ -288,7 +288,7 @@ bool tracker_adopt(struct tracker *t, struct pod_container *pc)
 	if (!pc->pod->cgroup || pc->pod->n_others == 0)
 		return false;
 	for (unsigned int i = 0; i < pc->pod->n_containers; i++) {
-		const struct pod_container *other = &pc->pod->containers[i];
+		const struct live_container *other = &pc->pod->containers[i];
 		if (other != pc && !other->sampling)
 			return false;
 	}
@@ -333,7 +333,7 @@ void tracker_each(const struct tracker *t,
 {
 	for (const struct pod_entry *pod = t->pods.first; pod; pod = pod->next) {
 		for (unsigned int i = 0; i < pod->n_containers; i++) {
-			const struct pod_container *pc = &pod->containers[i];
+			const struct live_container *pc = &pod->containers[i];
 			struct container_entry entry = {.namespace = pod->namespace,
 				.daemonset = pod->daemonset,
 				.container = pc->name,

@@ -27,11 +27,12 @@ pernode_archive(uv libuv_a.a)
 pernode_archive(yajl libyajl_s.a)
 pernode_archive(curl libcurl.a libssl.a libcrypto.a libcares.a libz.a)
 pernode_archive(microhttpd libmicrohttpd.a)
+pernode_archive(yaml libyaml.a)
 pernode_archive(cgroup libcgroup.a)
 
 # What --version prints.
 set(ENV{PKG_CONFIG_PATH} ${PERNODE_STATIC_LIBS}/lib/pkgconfig)
-foreach(module libuv yajl zlib libcurl openssl libcares libmicrohttpd libcgroup)
+foreach(module libuv yajl zlib libcurl openssl libcares libmicrohttpd yaml-0.1 libcgroup)
 	execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --modversion ${module} OUTPUT_VARIABLE version
 		OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 	set_property(GLOBAL APPEND PROPERTY PERNODE_LIBRARIES "${module} ${version}")

@@ -14,8 +14,9 @@
 
 #define STORE_NAME "checkpoint"
 #define STORE_OLDER_NAME "checkpoint.1"
-#define STORE_MAX_BYTES (16U * 1024U * 1024U) /* WORKLOADS_MAX of the largest histories, and room \
-					       */
+#define STORE_MAX_BYTES                                                           \
+	(16U * 1024U * 1024U) /* WORKLOADS_MAX of the largest histories, and room \
+			       */
 
 struct store {
 	int dirfd; /* -1: no usable directory */

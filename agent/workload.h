@@ -11,6 +11,7 @@
 #include "agent/history.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "proto/pod.h"
 #include "rules/coverage.h"
 #include "rules/estimator.h"
 #include "rules/knobs.h"
@@ -43,7 +44,7 @@ struct workload {
 	/* Who is this workload now; all empty when no pod of it is here. */
 	char pod[NAME_MAX_BYTES];
 	char pod_uid[LABEL_MAX_BYTES];
-	char container_id[65];          /* the instance that gave the newest sample */
+	char container_id[POD_ID_MAX];  /* the instance that gave the newest sample */
 	char revision[LABEL_MAX_BYTES]; /* label controller-revision-hash of the pod of the newest
 					   sample */
 	unsigned int containers;        /* of that pod, for splitting a pod's minimum; at least 1 */

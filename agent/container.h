@@ -4,6 +4,7 @@
 #pragma once
 
 #include "agent/cgleaf.h"
+#include "rules/ahead.h"
 #include "rules/oomclass.h"
 #include "rules/usage.h"
 
@@ -51,6 +52,7 @@ struct container {
 	uint64_t last_working_set_bytes; /* the last that was known; stays when it is gone */
 	uint64_t held_peak_bytes;
 	double throttled_fraction; /* of the last closed window's periods; NAN: no quota */
+	bool throttled;            /* that was enough to count for more than its usage */
 	uint64_t limits_usec;      /* when limits were read; 0: never */
 
 	uint64_t rounds;     /* with a CPU or memory reading */
@@ -58,7 +60,8 @@ struct container {
 	uint64_t impossible; /* STEP_IMPOSSIBLE seen */
 	uint64_t failed;     /* files that could not be read, other than gone */
 	double activity; /* decaying mean of millicores: who keeps held files when they are short */
-	bool fast;       /* looked at every second */
+	struct ahead ahead;
+	bool fast; /* its memory is looked at every second */
 	bool gone;
 };
 

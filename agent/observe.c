@@ -33,7 +33,7 @@ struct observe {
 	struct model model;
 	struct observe_table table;
 	struct loop_timer round, fast;
-	uint64_t start_usec, rounds;
+	uint64_t start_usec, round_usec;
 	bool terminal, colour;
 	struct buf out;
 	int error;
@@ -41,11 +41,54 @@ struct observe {
 
 /* ---- what the parts report */
 
+static void arm_fast(struct observe *v)
+{
+	if (v->sampler.n_fast > 0 && !loop_timer_armed(&v->fast) &&
+		(uint64_t)v->settings->interval_ns / NSEC_PER_USEC > FAST_INTERVAL_USEC)
+		loop_timer_set(&v->fast, FAST_INTERVAL_USEC);
+}
+
+static void on_fast(void *arg)
+{
+	struct observe *v = arg;
+
+	sampler_round_fast(&v->sampler);
+	arm_fast(v);
+}
+
 static void on_gone(struct container *c, void *arg)
 {
 	struct observe *v = arg;
 
 	observed_event(c->owner, v->table.clock, OBSERVED_GONE, OOM_CLASSES);
+}
+
+static void on_ahead(struct container *c, int64_t t_ns, void *arg)
+{
+	struct observe *v = arg;
+
+	(void)t_ns;
+	observed_event(c->owner, v->table.clock, OBSERVED_AHEAD, OOM_CLASSES);
+}
+
+/* The wall clock was set: what is remembered keeps its age. */
+static void on_clock_jumped(int64_t by_ns, void *arg)
+{
+	struct observe *v = arg;
+
+	log_warn("the clock was set by %+lld ms", (long long)(by_ns / 1000000));
+	for (struct observed *o = v->table.first; o; o = o->next)
+		usage_shift(&o->usage, by_ns);
+}
+
+/* It ran into its limit: with page cache, or for good. */
+static void on_limit_hit(struct oomwatch_child *child, void *arg)
+{
+	struct observe *v = arg;
+	struct observed *o = child->owner;
+
+	sampler_look(&v->sampler, &o->container);
+	arm_fast(v);
 }
 
 static void on_killed(struct oomwatch_pod *pod, struct oomwatch_child *child, enum oom_class class,
@@ -141,10 +184,11 @@ static void on_round(void *arg)
 		loop_stop(&v->loop);
 		return;
 	}
+	v->round_usec = clock_mono_usec(v->table.clock);
 	sampler_round(&v->sampler);
 	oomwatch_look(&v->oomwatch);
-	v->rounds++;
 	show_round(v);
+	arm_fast(v);
 	arm_round(v);
 }
 
@@ -164,7 +208,10 @@ static int run(struct observe *v)
 	if (v->error)
 		return v->error;
 	oomwatch_look(&v->oomwatch);
-	sampler_round(&v->sampler);
+	/* When a signal ended it, the last round may be long ago. */
+	if (clock_mono_usec(v->table.clock) - v->round_usec >
+		(uint64_t)v->settings->interval_ns / NSEC_PER_USEC / 2)
+		sampler_round(&v->sampler);
 	sampler_close_windows(&v->sampler);
 	show_end(v);
 	return v->error;
@@ -172,8 +219,10 @@ static int run(struct observe *v)
 
 static int start(struct observe *v, char **patterns)
 {
-	const struct sampler_events sampler_events = {.gone = on_gone, .arg = v};
-	const struct oomwatch_events oomwatch_events = {.killed = on_killed, .arg = v};
+	const struct sampler_events sampler_events = {
+		.gone = on_gone, .ahead = on_ahead, .clock_jumped = on_clock_jumped, .arg = v};
+	const struct oomwatch_events oomwatch_events = {
+		.killed = on_killed, .limit_hit = on_limit_hit, .arg = v};
 	const struct settings *s = v->settings;
 	int r = loop_init(&v->loop);
 
@@ -185,6 +234,8 @@ static int start(struct observe *v, char **patterns)
 	r = oomwatch_init(&v->oomwatch, &v->loop, &clock_system, &v->sampler.io, &oomwatch_events);
 	if (r == 0)
 		r = loop_timer_init(&v->loop, &v->round, on_round, v);
+	if (r == 0)
+		r = loop_timer_init(&v->loop, &v->fast, on_fast, v);
 	v->table = (struct observe_table){.root = &v->root,
 		.clock = &clock_system,
 		.knobs = &s->knobs,

@@ -163,6 +163,8 @@ static void join(struct observe_table *t, struct observed *o)
 	o->container.owner = o;
 	o->pod = pod;
 	o->here = true;
+	if (usage_any(&o->usage))
+		usage_restart(&o->usage, clock_wall_usec(t->clock) * NSEC_PER_USEC);
 	sampler_add(t->sampler, &o->container);
 	if (pod)
 		oomwatch_child_add(t->oomwatch, &pod->watch, &o->watch, leaf.dirfd,

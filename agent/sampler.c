@@ -5,10 +5,13 @@
 #include <math.h>
 
 #include "base/num.h"
+#include "rules/throttle.h"
 
 #define LIMITS_INTERVAL_USEC USEC_PER_MINUTE
+#define FAST_LIMITS_INTERVAL_USEC (5 * USEC_PER_SEC) /* near its limit it is likely to be resized \
+						      */
 #define ACTIVITY_WEIGHT 0.1                   /* of the newest interval in the decaying mean */
-#define WINDOW_MIN_USEC (100 * USEC_PER_MSEC) /* less says nothing about CPU use */
+#define WINDOW_MIN_USEC (250 * USEC_PER_MSEC) /* less says nothing about CPU use */
 #define WINDOW_TOLERANCE 0.1 /* a window this near to the nominal length counts as nominal */
 
 static int64_t wall_ns(const struct sampler *s)
@@ -54,19 +57,24 @@ static double window_demand(
 	struct sampler *s, struct container *c, double usage_millicores, uint64_t elapsed_usec)
 {
 	const struct cpu_window *w = &c->window;
-	struct cpu_stat t;
+	struct throttle_window t = {.usage_millicores = usage_millicores,
+		.quota_millicores = (double)c->limits.cpu_max_millicores,
+		.elapsed_usec = elapsed_usec};
+	struct cpu_stat now;
+	double demand;
 
 	c->throttled_fraction = NAN;
-	if (!w->throttle_known || c->gone || !throttling_now(s, c, &t) ||
-		t.nr_periods < w->nr_periods || t.nr_throttled < w->nr_throttled ||
-		t.throttled_usec < w->throttled_usec)
+	c->throttled = false;
+	if (!w->throttle_known || c->gone || !throttling_now(s, c, &now) ||
+		now.nr_periods < w->nr_periods || now.nr_throttled < w->nr_throttled ||
+		now.throttled_usec < w->throttled_usec)
 		return usage_millicores;
-	(void)elapsed_usec;
-	c->throttled_fraction = t.nr_periods > w->nr_periods
-					? (double)(t.nr_throttled - w->nr_throttled) /
-						  (double)(t.nr_periods - w->nr_periods)
-					: 0;
-	return usage_millicores;
+	t.nr_periods = now.nr_periods - w->nr_periods;
+	t.nr_throttled = now.nr_throttled - w->nr_throttled;
+	t.throttled_usec = now.throttled_usec - w->throttled_usec;
+	c->throttled_fraction = throttle_fraction(&t);
+	demand = throttle_demand(&t, &c->throttled);
+	return c->knobs->throttling_demand ? demand : usage_millicores;
 }
 
 /* What the window stands for, in minutes: its nominal length when it is about that long. */
@@ -94,7 +102,10 @@ static void window_close(struct sampler *s, struct container *c)
 	minutes = window_minutes(s, elapsed);
 	/* The sample belongs to the instant of the last reading. */
 	t = wall_ns(s) - (int64_t)(clock_mono_usec(s->clock) - c->last_usec) * NSEC_PER_USEC;
-	if (usage_add_cpu(c->usage, t, millicores, minutes) == 0 && s->events.window)
+	if (usage_add_cpu(c->usage, t, millicores, minutes) < 0)
+		return;
+	c->usage->throttled_minutes += c->throttled;
+	if (s->events.window)
 		s->events.window(c, t, millicores, minutes, s->events.arg);
 }
 
@@ -131,19 +142,59 @@ static void take_cpu(struct sampler *s, struct container *c, uint64_t now)
 
 /* ---- memory */
 
-static void take_memory(struct sampler *s, struct container *c)
+static int64_t as_amount(uint64_t bytes)
+{
+	return (int64_t)MIN(bytes, (uint64_t)INT64_MAX);
+}
+
+/* How far anonymous memory of this container could still be swapped out. */
+static uint64_t swap_room(const struct sampler *s, const struct container *c)
+{
+	const struct cgleaf_limits *l = &c->limits;
+
+	if (l->swap_outcome != CG_OK)
+		return s->swap_free_bytes;
+	if (l->swap_max_bytes <= l->swap_current_bytes)
+		return 0;
+	return MIN(s->swap_free_bytes, l->swap_max_bytes - l->swap_current_bytes);
+}
+
+static void look_ahead(struct sampler *s, struct container *c, uint64_t now)
+{
+	enum ahead_verdict verdict;
+	uint64_t bytes, limit = 0;
+	int64_t t = wall_ns(s);
+	bool fast;
+
+	if (!c->usage || !c->knobs->ahead_of_oom || c->sample.stat_outcome != CG_OK ||
+		!memory_stat_unreclaimable(&c->sample.memory, swap_room(s, c), &bytes))
+		return;
+	if (!container_memory_limit(c, &limit))
+		limit = 0;
+	verdict = ahead_take(&c->ahead, now, as_amount(bytes), as_amount(limit));
+	fast = verdict != AHEAD_CALM;
+	s->n_fast += (unsigned int)fast - (unsigned int)c->fast;
+	c->fast = fast;
+	if (verdict != AHEAD_WARN)
+		return;
+	(void)usage_record_ahead(c->usage, c->knobs, t, as_amount(limit));
+	if (s->events.ahead)
+		s->events.ahead(c, t, s->events.arg);
+}
+
+static void take_memory(struct sampler *s, struct container *c, uint64_t now)
 {
 	uint64_t bytes;
 
 	c->working_set_known = cgleaf_working_set(&c->sample, &bytes) == CG_OK;
-	if (!c->working_set_known)
-		return;
-	c->working_set_bytes = c->last_working_set_bytes = bytes;
-	if (c->usage)
-		(void)usage_add_memory(
-			c->usage, wall_ns(s), (int64_t)MIN(bytes, (uint64_t)INT64_MAX));
-	else
-		c->held_peak_bytes = MAX(c->held_peak_bytes, bytes);
+	if (c->working_set_known) {
+		c->working_set_bytes = c->last_working_set_bytes = bytes;
+		if (c->usage)
+			(void)usage_add_memory(c->usage, wall_ns(s), as_amount(bytes));
+		else
+			c->held_peak_bytes = MAX(c->held_peak_bytes, bytes);
+	}
+	look_ahead(s, c, now);
 }
 
 /* ---- rounds */
@@ -153,6 +204,8 @@ void sampler_gone(struct sampler *s, struct container *c)
 	if (c->gone)
 		return;
 	c->gone = true;
+	s->n_fast -= c->fast;
+	c->fast = false;
 	window_close(s, c);
 	c->millicores_known = c->working_set_known = false;
 	cgleaf_release(&c->leaf, &s->io);
@@ -162,7 +215,9 @@ void sampler_gone(struct sampler *s, struct container *c)
 
 static void read_limits(struct sampler *s, struct container *c, uint64_t now)
 {
-	if (c->limits_usec && now - c->limits_usec < LIMITS_INTERVAL_USEC)
+	uint64_t interval = c->fast ? FAST_LIMITS_INTERVAL_USEC : LIMITS_INTERVAL_USEC;
+
+	if (c->limits_usec && now - c->limits_usec < interval)
 		return;
 	cgleaf_read_limits(&c->leaf, &s->io, &c->limits);
 	c->limits_usec = MAX(now, (uint64_t)1);
@@ -192,7 +247,7 @@ static void sample(struct sampler *s, struct container *c)
 		take_cpu(s, c, now);
 	else
 		c->millicores_known = false;
-	take_memory(s, c);
+	take_memory(s, c, now);
 	c->rounds += c->millicores_known || c->working_set_known;
 }
 
@@ -256,8 +311,7 @@ void sampler_round(struct sampler *s)
 	bool short_of_fds = false;
 
 	look_at_clock(s);
-	if (s->ahead_of_oom &&
-		(!s->swap_read_usec || now - s->swap_read_usec >= LIMITS_INTERVAL_USEC)) {
+	if (!s->swap_read_usec || now - s->swap_read_usec >= LIMITS_INTERVAL_USEC) {
 		s->swap_free_bytes = swap_free(&s->io);
 		s->swap_read_usec = MAX(now, (uint64_t)1);
 	}
@@ -273,9 +327,32 @@ void sampler_round(struct sampler *s)
 	s->rounds++;
 }
 
+void sampler_look(struct sampler *s, struct container *c)
+{
+	struct cgleaf_sample sample = c->sample;
+	uint64_t now;
+
+	if (c->gone)
+		return;
+	read_limits(s, c, clock_mono_usec(s->clock));
+	cgleaf_read_memory(&c->leaf, &s->io, &sample);
+	if (cgleaf_sample_gone(&sample)) {
+		sampler_gone(s, c);
+		return;
+	}
+	sample.cpu_outcome = c->sample.cpu_outcome;
+	c->sample = sample;
+	now = clock_mono_usec(s->clock);
+	take_memory(s, c, now);
+}
+
 void sampler_round_fast(struct sampler *s)
 {
-	(void)s;
+	for (struct container *c = s->first, *next; c && s->n_fast > 0; c = next) {
+		next = c->next;
+		if (c->fast)
+			sampler_look(s, c);
+	}
 }
 
 void sampler_close_windows(struct sampler *s)
@@ -293,9 +370,7 @@ void sampler_init(struct sampler *s, const struct clock *clock, uint64_t interva
 	*s = (struct sampler){.clock = clock,
 		.interval_usec = interval_usec,
 		.window_usec = window_usec,
-		.n_cpus = n_cpus > 0 ? (unsigned int)n_cpus : 1,
-		.ahead_of_oom = true,
-		.throttling_demand = true};
+		.n_cpus = n_cpus > 0 ? (unsigned int)n_cpus : 1};
 	if (events)
 		s->events = *events;
 	cgio_init(&s->io, reserve);

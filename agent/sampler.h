@@ -21,7 +21,8 @@ struct sampler_events {
 	/* A window was closed and its sample counted. millicores includes throttled demand. */
 	void (*window)(
 		struct container *c, int64_t t_ns, double millicores, double minutes, void *arg);
-	/* The memory that cannot be reclaimed will reach the limit within a minute. */
+	/* The memory that cannot be reclaimed will reach the limit within a minute; its history has
+	 * been told. */
 	void (*ahead)(struct container *c, int64_t t_ns, void *arg);
 	/* The cgroup is gone; its window has been closed. The sampler leaves it alone from now on.
 	 */
@@ -68,7 +69,10 @@ void sampler_gone(struct sampler *s, struct container *c);
 
 /* One round over all. */
 void sampler_round(struct sampler *s);
-/* A look at the memory of those that near their limit. */
+/* Looks at the memory of those that near their limit (n_fast of them): once a second while there
+ * are any. */
 void sampler_round_fast(struct sampler *s);
+/* Looks at one's memory now, because it ran into its limit. */
+void sampler_look(struct sampler *s, struct container *c);
 /* Closes every window that is under way: at the end. */
 void sampler_close_windows(struct sampler *s);

@@ -17,15 +17,16 @@ WORKLOAD_IMAGE = "localhost/workload:1"
 BUSYBOX_IMAGE = "localhost/busybox:1"
 _PAUSE_IMAGE = "localhost/pause:1"
 _BUSYBOX = Path("/bin/busybox")
-_CFLAGS = ["-std=gnu17", "-O2", "-static", "-s", "-Wall", "-Wextra", "-Werror"]
+_CFLAGS = ["-std=gnu17", "-O2", "-static", "-s", "-pthread", "-Wall", "-Wextra", "-Werror"]
 
 
-def compile_static(source: Path, into: Path) -> None:
-    """One C file to one static binary."""
-    built = subprocess.run(["cc", *_CFLAGS, "-o", into, source], capture_output=True, text=True,
+def compile_static(directory: Path, into: Path) -> None:
+    """The C files of a directory to one static binary."""
+    sources = sorted(directory.glob("*.c"))
+    built = subprocess.run(["cc", *_CFLAGS, "-o", into, *sources], capture_output=True, text=True,
                            check=False)
     if built.returncode != 0:
-        raise LabError(f"cannot compile {source}:\n{built.stderr.strip()}")
+        raise LabError(f"cannot compile {directory}:\n{built.stderr.strip()}")
 
 
 def store(archive: Path, tags: list[str], directory: Path) -> Path:
@@ -50,9 +51,8 @@ def prepare(directory: Path) -> None:
     """Makes the built-in images anew (fractions of a second; the same bytes each time)."""
     with tempfile.TemporaryDirectory(prefix="pernode-images-") as scratch:
         work = Path(scratch)
-        for name, source, tag in (("pause", "pause/pause.c", _PAUSE_IMAGE),
-                                  ("workload", "workload/workload.c", WORKLOAD_IMAGE)):
-            compile_static(CLUSTER_ROOT / source, work / name)
+        for name, tag in (("pause", _PAUSE_IMAGE), ("workload", WORKLOAD_IMAGE)):
+            compile_static(CLUSTER_ROOT / name, work / name)
             images.build_image(work / f"{name}.tar", tag, {f"/{name}": work / name},
                                entrypoint=[f"/{name}"])
             store(work / f"{name}.tar", [tag], directory)

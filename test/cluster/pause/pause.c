@@ -19,9 +19,9 @@ static void end(int number)
 
 int main(void)
 {
-	sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = reap }, NULL);
-	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = end }, NULL);
-	sigaction(SIGINT, &(struct sigaction){ .sa_handler = end }, NULL);
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = reap}, NULL);
+	sigaction(SIGTERM, &(struct sigaction){.sa_handler = end}, NULL);
+	sigaction(SIGINT, &(struct sigaction){.sa_handler = end}, NULL);
 	for (;;)
 		pause();
 }

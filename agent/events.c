@@ -63,6 +63,8 @@ void events_add(struct events *e, const struct event *event)
 	char *p, *block;
 
 	e->of_kind[event->kind]++;
+	for (enum oom_class c = 0; event->kind == EVENT_KIND_OOM && c < OOM_CLASSES; c++)
+		e->oom_of_class[c] += !strcmp(event->detail, oom_class_name(c));
 	for (unsigned int i = 0; i < ARRAY_SIZE(texts); i++) {
 		*texts[i].s = cut(*texts[i].s, texts[i].max);
 		n += texts[i].s->n;

@@ -9,12 +9,13 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "rules/amount.h"
+#include "rules/oomclass.h"
 
 #define EVENTS_MAX SIZE_OR_TINY(256U, 4U)
 #define EVENT_TEXT_MAX_BYTES 320U
 
 enum event_kind {
-	EVENT_KIND_OOM,   /* detail: class of the kill; limit_bytes, peak_bytes; target after it */
+	EVENT_KIND_OOM,   /* detail: oom_class_name; limit_bytes, peak_bytes; target after it */
 	EVENT_KIND_AHEAD, /* ahead of an OOM; limit_bytes, peak_bytes: what cannot be reclaimed */
 	EVENT_KIND_PUBLISHED, /* detail: reason; target as published */
 	EVENT_KIND_REMOVED,   /* a key was taken off the node; detail: why */
@@ -54,6 +55,7 @@ struct events {
 	char *strings[EVENTS_MAX]; /* what the ring's views point into, one block each */
 	uint64_t added;            /* ever; the newest is ring[(added - 1) % EVENTS_MAX] */
 	uint64_t of_kind[EVENT_KINDS];
+	uint64_t oom_of_class[OOM_CLASSES];
 	uint64_t lost; /* no memory for their texts */
 };
 

@@ -16,8 +16,9 @@ struct http_server;
 struct kube_client;
 struct kube_reflector;
 struct publisher;
-struct sampler;
 struct store;
+struct tracker;
+struct workload;
 struct workloads;
 
 /* What became of a container that a pod of this node names. */
@@ -33,7 +34,7 @@ enum container_state {
 /* "sampled", "waiting", "not found", "not measurable", "held" */
 const char *container_state_name(enum container_state state);
 
-/* Strings are "" where nothing is known, never NULL; valid during the callback. */
+/* Strings are "" where nothing is known, never NULL; valid until the loop goes on. */
 struct container_entry {
 	const char *namespace, *daemonset, *container; /* "" for a held one */
 	const char *pod, *pod_uid;
@@ -67,9 +68,9 @@ struct agent_view {
 	uint64_t started_mono_usec;
 
 	const struct workloads *workloads;
-	const struct sampler *sampler;
 	const struct events *events;
 	const struct flag_set *flags;
+	const struct tracker *tracker; /* NULL: in a test */
 
 	const struct publisher *publisher;      /* NULL: --publish=none */
 	const struct kube_client *client;       /* NULL: no API server */
@@ -86,3 +87,8 @@ struct agent_view {
 		void *arg, void (*fn)(void *fn_arg, const struct health_item *item), void *fn_arg);
 	void *arg; /* of both */
 };
+
+/* The container that a workload is now: the first one that is sampled, else the first one named.
+ * False: there is none. */
+bool view_find(
+	const struct agent_view *view, const struct workload *w, struct container_entry *ret);

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables that make up metric_tables. Private to agent/metrics*.c. */
+#pragma once
+
+#include "agent/metrics.h"
+
+extern const struct metric_family metrics_of_agent[];
+extern const struct metric_family metrics_of_kube[];
+extern const struct metric_family metrics_of_containers[];

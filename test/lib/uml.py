@@ -154,7 +154,7 @@ class Machine:
     def command(self, kernel: Path | None = None) -> list[str]:
         """The whole command that boots this machine."""
         # Without a root= and a console= of ours the kernel adds its own, behind init's arguments.
-        words = [f"mem={self.memory_bytes >> 10}k", "root=98:0", "console=tty0", "rootfstype=hostfs",
+        words = [f"mem={self.memory_bytes >> 10}k", "root=/dev/root", "console=tty0", "rootfstype=hostfs",
                  f"rootflags={self.root}", "ro", "panic=-1", "noreboot", "con=null",
                  "con0=fd:0,fd:1", f"umid={self.name}", f"init={self.init[0]}"]
         if self.directory or self._scratch:

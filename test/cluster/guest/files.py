@@ -54,7 +54,6 @@ def kubelet_configuration(config: dict) -> str:
         "enforceNodeAllocatable": ["pods"],
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
         "failSwapOn": False,
-        "localStorageCapacityIsolation": False,
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {"memory.available": "20Mi"},
         "resolvConf": "",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lib import uml
 
-from . import build, images, nodespec, report, wait
+from . import build, images, nodespec, report, wait, workload
 from .cluster import NODE_LOGS, Cluster
 from .controlplane import PART_NAMES
 from .errors import LabError
@@ -140,6 +140,13 @@ def cmd_build_image(_cluster: Cluster, options: argparse.Namespace) -> int:
     return 0
 
 
+def cmd_instruct(cluster: Cluster, options: argparse.Namespace) -> int:
+    """Tells a pod of the workload image what to do from now on."""
+    pod = cluster.kube.get("pod", options.pod, namespace=options.namespace)
+    print(json.dumps(workload.instruct(cluster, pod, " ".join(options.instruction))))
+    return 0
+
+
 def cmd_part(cluster: Cluster, options: argparse.Namespace) -> int:
     """kill, hang, resume, start, restart of one part of the control plane."""
     cluster.part(options.verb, options.action)
@@ -232,6 +239,11 @@ def _add_using(verbs) -> None:
     make.add_argument("--entrypoint", nargs="+", help="the first file, unless named")
     make.add_argument("--user", default="", help="UID:GID")
     make.set_defaults(run=cmd_build_image)
+    tell = verbs.add_parser("instruct", help=cmd_instruct.__doc__)
+    tell.add_argument("--namespace", "-n", default="default")
+    tell.add_argument("pod")
+    tell.add_argument("instruction", nargs="+", help="such as cpu=300m memory=64Mi leak=1Mi")
+    tell.set_defaults(run=cmd_instruct)
     waiting = verbs.add_parser("wait", help=cmd_wait.__doc__)
     waiting.add_argument("object", nargs="?", metavar="KIND/NAME")
     waiting.add_argument("condition", help="JSONPATH OP VALUE, or with --file a pattern")
@@ -265,7 +277,7 @@ def parser() -> argparse.ArgumentParser:
     """The whole grammar."""
     top = argparse.ArgumentParser(prog="cluster", description=DESCRIPTION,
                                   formatter_class=argparse.RawDescriptionHelpFormatter)
-    top.add_argument("--name", default="default", help="which cluster (default)")
+    top.add_argument("--name", dest="cluster", metavar="NAME", default="default", help="which cluster (default)")
     top.add_argument("--quiet", action="store_true", help="no progress, only errors")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_running(verbs)
@@ -279,7 +291,7 @@ def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     report.quiet = options.quiet
     try:
-        return options.run(Cluster(options.name), options)
+        return options.run(Cluster(options.cluster), options)
     except (LabError, uml.UmlError, ValueError) as error:
         print(f"cluster: {error}", file=sys.stderr)
         return 1

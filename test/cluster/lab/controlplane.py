@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import signal
-import ssl
 import time
-import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import process, report
 from .build import binary
 from .errors import LabError, with_log
+from .http import fetch
 from .network import CONTROL_PLANE_IP, SERVICE_CIDR, SERVICE_IP, Network
 from .pki import Pki, kubeconfig
 
@@ -23,7 +20,6 @@ ETCD_CLIENT = "http://127.0.0.1:2379"
 ETCD_PEER = "http://127.0.0.1:2380"
 READY_SECONDS = 90
 POLL_SECONDS = 0.1
-PROBE_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -130,17 +126,9 @@ class ControlPlane:
 
     def healthy(self, name: str) -> bool:
         """Whether the part answers that it is well."""
-        url = urllib.parse.urlsplit(_part(name).health)
         try:
-            sock = self.network.connect(url.hostname, url.port, PROBE_SECONDS)
-            sock.settimeout(PROBE_SECONDS)
-            if url.scheme == "https":
-                sock = _unverified_tls().wrap_socket(sock)
-            with contextlib.closing(http.client.HTTPConnection(url.hostname)) as connection:
-                connection.sock = sock
-                connection.request("GET", url.path)
-                return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
+            return fetch(self.network, _part(name).health)[0] == 200
+        except OSError:
             return False
 
     def _wait_ready(self, part: Part) -> None:
@@ -192,14 +180,6 @@ class ControlPlane:
             if known:
                 known.end(part.grace_seconds)
             self._pid_file(part.name).unlink(missing_ok=True)
-
-
-def _unverified_tls() -> ssl.SSLContext:
-    """Health is all that is asked, and two of the parts make their own certificates."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _part(name: str) -> Part:

@@ -45,6 +45,7 @@ GO_PROGRAMS = (
     GoProgram("kubelet", "kube", "k8s.io/kubernetes/cmd/kubelet"),
     GoProgram("kubectl", "kube", "k8s.io/kubernetes/cmd/kubectl"),
     GoProgram("helm", "helm", "helm.sh/helm/v4/cmd/helm"),
+    GoProgram("testpod", "testpod", "."),
 )
 
 

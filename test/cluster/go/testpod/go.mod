@@ -1,0 +1,3 @@
+module pernode.io/test/cluster/testpod
+
+go 1.25.0

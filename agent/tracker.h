@@ -32,8 +32,10 @@ struct tracker_options {
 	 * time. */
 	int64_t since_ns;
 	const char *unsupported; /* why this node cannot be measured; NULL: it can */
-	/* A workload has something that cannot wait to be published. */
+	/* A workload has something that cannot wait to be published, or its first value. */
 	void (*urgent)(void *arg, struct workload *w);
+	/* A whole picture of the pods was seen, for the first time or again. */
+	void (*synced)(void *arg);
 	void *arg;
 };
 

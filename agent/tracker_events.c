@@ -151,13 +151,15 @@ static void on_window(
 	struct live_container *pc = c->owner;
 	struct workload *w = pc->workload;
 	struct amounts request = request_of(w);
+	const struct tracker *t = arg;
 
-	(void)arg;
 	(void)t_ns;
 	w->seeded = false; /* what this node's own annotations said is replaced by what is seen */
 	memcpy(w->revision, pc->pod->revision, sizeof(w->revision));
 	coverage_add(&w->coverage, RESOURCE_CPU, (uint64_t)(minutes * (double)USEC_PER_MINUTE),
 		millicores, &w->publish.published.amounts[BOUND_TARGET], &request);
+	if (w->publish.at == TIME_NONE && workload_ready(w) && t->options.urgent)
+		t->options.urgent(t->options.arg, w);
 }
 
 static void on_ahead(struct container *c, int64_t t_ns, void *arg)

@@ -305,6 +305,8 @@ void tracker_synced(struct tracker *t)
 			remove_pod(t, pod);
 	}
 	t->synced = true;
+	if (t->options.synced)
+		t->options.synced(t->options.arg);
 }
 
 /* ---- an instance that the status does not name yet

@@ -118,7 +118,7 @@ static int duration_flag_parse(const struct flag *f, struct str value, int64_t *
 	return 0;
 }
 
-static int value_parse(const struct flag *f, struct str value, void *settings, struct err *e)
+int flag_value_set(const struct flag *f, struct str value, void *settings, struct err *e)
 {
 	void *target = (char *)settings + f->offset;
 	int choice, r;
@@ -151,7 +151,7 @@ static int value_set(struct flag_set *set, const struct flag *f, size_t index,
 	const char *shown_name, const char *value, enum flag_source source, struct err *e)
 {
 	struct err why = {""};
-	int r = value_parse(f, str_of(value), set->settings, &why);
+	int r = flag_value_set(f, str_of(value), set->settings, &why);
 
 	if (r < 0)
 		return err_set(e, EINVAL, "%s=%.*s%s: %s", shown_name, SHOWN_VALUE_MAX, value,

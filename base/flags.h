@@ -60,6 +60,9 @@ struct flag_set {
  * --help is not handled here: flags_wants_help. -EINVAL with the message in e: exit 2. Strings
  * point into argv or the environment. */
 int flags_parse(struct flag_set *set, int argc, char **argv, int *ret_first, struct err *e);
+/* One value for one flag, checked like any other: for values that come by another way. value must
+ * end in a NUL where the flag is a FLAG_STRING. -EINVAL: e says what is accepted. */
+int flag_value_set(const struct flag *f, struct str value, void *settings, struct err *e);
 /* True if --help or -h is among the arguments before "--". */
 bool flags_wants_help(int argc, char **argv);
 /* The help page: usage, every flag with unit and default, its environment name, the example. */

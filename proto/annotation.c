@@ -93,7 +93,7 @@ enum annotation_kind annotation_key_parse(struct str key, struct annotation_name
 		return ANNOTATION_FOREIGN;
 	if (str_is(key, ANNOTATION_AGENT))
 		return ANNOTATION_IS_AGENT;
-	if (prefix.n <= sizeof DOMAIN_SUFFIX - 1)
+	if (prefix.n <= sizeof DOMAIN_SUFFIX - 1 || prefix.n > ANNOTATION_PREFIX_MAX)
 		return ANNOTATION_OTHER;
 	struct str owner = {prefix.p, prefix.n - (sizeof DOMAIN_SUFFIX - 1)};
 	const char *dot = memrchr(owner.p, '.', owner.n);

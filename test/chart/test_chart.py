@@ -237,6 +237,7 @@ class Security(unittest.TestCase):
         self.assertIn("UPDATE", rule["operations"])
         for validation in policy["validations"]:
             self.assertTrue(validation.get("message") or validation.get("messageExpression"))
+            self.assertEqual(validation["reason"], "Forbidden")     # 403, as for every other right that is missing
 
     def test_leaving_the_policy_out_is_said_aloud(self):
         with_policy, without = (helm("install", "pernode", str(CHART), "--dry-run=client", "--namespace", NAMESPACE, *words)

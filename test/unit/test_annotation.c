@@ -114,6 +114,7 @@ static void other_peoples_keys_are_told_apart(void **state)
 		{"d..pernode.io/c", ANNOTATION_OTHER},
 		{"d.n.pernode.io/", ANNOTATION_OTHER},
 		{"d.n.pernode.io/a/b", ANNOTATION_OTHER},
+		{X50 X50 X50 X50 X50 ".n.pernode.io/a", ANNOTATION_OTHER},
 		{"d.N.pernode.io/a", ANNOTATION_OTHER},
 		{"d.n.pernode.io", ANNOTATION_FOREIGN},
 		{"d.n.xpernode.io/c", ANNOTATION_FOREIGN},

@@ -1,38 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ahead of the OOM: sees that a container's memory will reach its limit within a minute. It is told
- * the memory that no reclaim can give back, so that page cache which fills up to the limit never
- * counts. */
+/* Ahead of the OOM: sees memory that cannot be reclaimed run towards its limit, early enough to do
+ * something about it. Told the memory that no reclaim can give back, so that page cache never
+ * counts, however full; nor does usage that stays where it is, jumps once, or swings below a level
+ * that it has been at before. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AHEAD_POINTS 12U
 #define AHEAD_WATCH_FRACTION 0.6 /* of the limit: look every second from here on… */
 #define AHEAD_CALM_FRACTION 0.5  /* …until below here */
 #define AHEAD_HORIZON_SECONDS 60.0
-#define AHEAD_SLOPE_USEC UINT64_C(15000000)   /* the slope is that of the last so many seconds, */
-#define AHEAD_POINTS_MIN 3U                   /* of no fewer points, */
-#define AHEAD_SPAN_MIN_USEC UINT64_C(1500000) /* over no less time */
-#define AHEAD_RISE_MIN_FRACTION 0.01          /* of the limit: smaller rises are noise */
-/* A fall by this share of the limit is a recovery (garbage collection): up to the crest that it
- * fell from, a rise is nothing new. */
-#define AHEAD_FALL_FRACTION 0.05
-#define AHEAD_AGAIN_USEC UINT64_C(600000000) /* one warning per limit in so long a time */
+/* A small limit is reached from below that within one ordinary interval: it is watched when a leak
+ * of AHEAD_EXPECTED_BYTES_PER_SECOND would use half of the room that is left in AHEAD_SOON_SECONDS,
+ * from this share on. */
+#define AHEAD_SOON_FRACTION 0.25
+#define AHEAD_SOON_SECONDS 10.0
+#define AHEAD_EXPECTED_BYTES_PER_SECOND (2.0 * 1024 * 1024)
+#define AHEAD_FORGET_USEC                                                      \
+	UINT64_C(3600000000) /* a crest longer ago is news when it comes again \
+			      */
+#define AHEAD_READINGS 9U
 
-struct ahead_point {
+struct ahead_reading {
 	uint64_t t_usec;
 	double bytes;
 };
 
 struct ahead {
-	struct ahead_point points[AHEAD_POINTS]; /* a ring */
-	uint32_t n;                              /* ever */
-	bool watching;
-	double top, crest;
-	bool warned;
-	int64_t warned_limit;
-	uint64_t warned_usec;
+	bool watching;        /* from AHEAD_WATCH_FRACTION on */
+	bool close;           /* watching, or a small limit: every reading is kept */
+	bool warned;          /* for this limit, on this climb */
+	bool came_from_below; /* it came close by a rise, not with its first reading */
+	double limit;
+	double crest; /* highest before the readings kept */
+	uint64_t crest_usec;
+	uint32_t n;
+	struct ahead_reading
+		reading[AHEAD_READINGS]; /* oldest first; only the last one unless close */
 };
 
 enum ahead_verdict {
@@ -41,8 +46,10 @@ enum ahead_verdict {
 	AHEAD_WARN,  /* watch, and raise now */
 };
 
-/* A reading at t_usec (monotonic) under limit_bytes (<= 0: none). All zeros is a fresh state. */
+/* A reading at t_usec (monotonic) under limit_bytes (<= 0: none). All zeros is a fresh state. Warns
+ * once per limit and climb: again after the limit was changed, or after usage was below
+ * AHEAD_CALM_FRACTION of it. A reading that is not younger than the last one is ignored. */
 enum ahead_verdict ahead_take(
 	struct ahead *a, uint64_t t_usec, int64_t unreclaimable_bytes, int64_t limit_bytes);
-/* Bytes per second over the last readings; 0 when there are too few. */
+/* Bytes per second over the last readings; 0 when there are too few, or it does not rise. */
 double ahead_slope(const struct ahead *a);

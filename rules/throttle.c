@@ -10,17 +10,15 @@ double throttle_fraction(const struct throttle_window *w)
 
 double throttle_demand(const struct throttle_window *w, bool *ret_throttled)
 {
-	double fraction = throttle_fraction(w);
+	double fraction = throttle_fraction(w), wanted, cpus, growth;
 	bool throttled = fraction >= THROTTLE_FRACTION_MIN && w->elapsed_usec > 0;
-	bool saturated = w->usage_millicores >= THROTTLE_SATURATED * w->quota_millicores;
-	double factor =
-		fmin(1 + fraction, saturated ? THROTTLE_FACTOR_MAX : THROTTLE_FACTOR_CAUGHT_UP_MAX);
-	double waited_millicores;
 
 	if (ret_throttled)
 		*ret_throttled = throttled;
 	if (!throttled)
 		return w->usage_millicores;
-	waited_millicores = (double)w->throttled_usec * 1000 / (double)w->elapsed_usec;
-	return fmin(w->usage_millicores * factor, w->usage_millicores + waited_millicores);
+	wanted = w->usage_millicores + (double)w->throttled_usec * 1000 / (double)w->elapsed_usec;
+	cpus = fmax(1, ceil(w->quota_millicores / 1000));
+	growth = wanted >= THROTTLE_ALWAYS * 1000 * cpus ? 1 : THROTTLE_IDLE_GROWTH;
+	return fmin(w->usage_millicores * (1 + growth * fraction), wanted);
 }

@@ -13,6 +13,7 @@ static const struct verb {
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } verbs[] = {
+	{"run", verb_run, "measure the DaemonSet pods of this node, and publish what they need"},
 	{"observe", verb_observe, "watch cgroups of this machine and say what each needs"},
 	{"preflight", verb_preflight, "check what this machine offers, and say what is missing"},
 	{"prepare-state", verb_prepare_state,

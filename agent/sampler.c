@@ -8,8 +8,9 @@
 #include "rules/throttle.h"
 
 #define LIMITS_INTERVAL_USEC USEC_PER_MINUTE
-#define FAST_LIMITS_INTERVAL_USEC (5 * USEC_PER_SEC) /* near its limit it is likely to be resized \
-						      */
+#define FAST_LIMITS_INTERVAL_USEC                                                          \
+	(5 * USEC_PER_SEC)                    /* near its limit it is likely to be resized \
+					       */
 #define ACTIVITY_WEIGHT 0.1                   /* of the newest interval in the decaying mean */
 #define WINDOW_MIN_USEC (250 * USEC_PER_MSEC) /* less says nothing about CPU use */
 #define WINDOW_TOLERANCE 0.1 /* a window this near to the nominal length counts as nominal */

@@ -8,3 +8,4 @@
 int verb_observe(int argc, char **argv);
 int verb_preflight(int argc, char **argv);
 int verb_prepare_state(int argc, char **argv);
+int verb_run(int argc, char **argv);

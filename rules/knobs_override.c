@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of one DaemonSet, on top of the agent's. */
 #include <errno.h>
-#include <string.h>
+#include <stdio.h>
 
-#include "base/macros.h"
 #include "proto/json_read.h"
 #include "rules/knobs.h"
 
-/* What may differ between the DaemonSets of one node: all that does not shape what is stored. */
-static const char *const allowed[] = {
+/* What does not shape stored history, and so may differ per DaemonSet. */
+static const char *const overridable[] = {
 	"target-cpu-percentile",
 	"recommendation-lower-bound-cpu-percentile",
 	"recommendation-upper-bound-cpu-percentile",
@@ -26,89 +24,85 @@ static const char *const allowed[] = {
 	"oom-min-bump-up-bytes",
 };
 
+#define MEMBERS_MAX ARRAY_SIZE(overridable)
+#define TEXT_MAX 128U /* of one member: the longest name, and any value a flag takes */
+
 enum { DOCUMENT, MEMBER };
-static const struct json_path paths[] = {{"", DOCUMENT}, {"*", MEMBER}};
 
-struct reading {
-	struct knobs knobs;
+/* The members as a command line of their own, for the one parser of settings. */
+struct members {
+	unsigned int n;
+	char text[MEMBERS_MAX][TEXT_MAX];
+	char *argv[MEMBERS_MAX + 1];
 	struct err *e;
-	unsigned int documents;
 };
-
-static const struct flag *flag_named(struct str name)
-{
-	for (const struct flag *f = knobs_flags; f->name; f++) {
-		if (str_is(name, f->name))
-			return f;
-	}
-	return NULL;
-}
-
-static bool is_allowed(struct str name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(allowed); i++) {
-		if (str_is(name, allowed[i]))
-			return true;
-	}
-	return false;
-}
-
-static int take_member(struct reading *r, const struct json_value *v)
-{
-	const struct flag *f = flag_named(v->key);
-	struct err why = {""};
-
-	if (!f)
-		return err_set(r->e, EINVAL, "%.*s: no such setting",
-			(int)MIN(v->key.n, (size_t)64), v->key.p);
-	if (!is_allowed(v->key))
-		return err_set(r->e, EINVAL,
-			"%s: is the same for the whole node; set it as a flag of the agent",
-			f->name);
-	if ((v->type != JSON_NUMBER && v->type != JSON_STRING) || v->cut)
-		return err_set(r->e, EINVAL, "%s: accepted is a number or a string", f->name);
-	if (flag_value_set(f, v->text, &r->knobs, &why) < 0)
-		return err_set(r->e, EINVAL, "%s=%.*s: %s", f->name,
-			(int)MIN(v->text.n, (size_t)64), v->text.p, why.text);
-	return 0;
-}
 
 static int take(void *arg, unsigned int id, const struct json_value *v)
 {
-	struct reading *r = arg;
+	struct members *m = arg;
+	int n;
 
-	if (id == MEMBER)
-		return take_member(r, v);
-	if (v->type == JSON_OBJECT)
-		r->documents++;
-	if (v->type != JSON_OBJECT && v->type != JSON_OBJECT_END)
-		return err_set(r->e, EINVAL,
-			"accepted is a JSON object with the names of flags, such as "
-			"{\"target-cpu-percentile\": 0.95}");
+	if (id == DOCUMENT) {
+		if (v->type == JSON_OBJECT || v->type == JSON_OBJECT_END)
+			return 0;
+		return err_set(m->e, EINVAL, "expected a JSON object of settings");
+	}
+	if (v->type != JSON_STRING && v->type != JSON_NUMBER)
+		return err_set(
+			m->e, EINVAL, "%.*s: expected a number or a string", STR_ARG(v->key));
+	if (m->n == MEMBERS_MAX)
+		return err_set(m->e, EINVAL, "more than the %zu settings there are", MEMBERS_MAX);
+	n = snprintf(m->text[m->n], TEXT_MAX, "--%.*s=%.*s", STR_ARG(v->key), STR_ARG(v->text));
+	if (n < 0 || (size_t)n >= TEXT_MAX)
+		return err_set(m->e, EINVAL, "%.*s: name and value are longer than %u bytes",
+			(int)(v->key.n < 64 ? v->key.n : 64), v->key.p, TEXT_MAX);
+	m->n++;
+	m->argv[m->n] = m->text[m->n - 1];
 	return 0;
+}
+
+static void select_flags(struct flag selected[MEMBERS_MAX + 1])
+{
+	size_t n = 0;
+
+	for (const struct flag *f = knobs_flags; f->name; f++)
+		for (size_t i = 0; i < MEMBERS_MAX; i++)
+			if (str_is(str_of(f->name), overridable[i]))
+				selected[n++] = *f;
+	selected[n] = (struct flag){0};
 }
 
 int knobs_override(const struct knobs *base, struct str json, struct knobs *ret, struct err *e)
 {
-	static const struct json_spec spec = {.paths = paths,
+	static const struct json_path paths[] = {{"", DOCUMENT}, {"*", MEMBER}};
+	static const struct json_spec spec = {
+		.paths = paths,
 		.n_paths = ARRAY_SIZE(paths),
 		.value = take,
-		.string_max = 256,
-		.depth_max = 4};
-	struct err why = {""}, check = {""};
-	struct reading r = {.knobs = *base, .e = &why};
+		.string_max = TEXT_MAX,
+		.document_max = 4096,
+		.depth_max = 4,
+	};
+	struct flag selected[MEMBERS_MAX + 1];
+	const struct flag *const tables[] = {selected, NULL};
+	struct members m = {.e = e};
+	struct knobs k = *base;
+	struct flag_set set = {
+		.program = "pernode.io/recommender", .tables = tables, .settings = &k};
+	char program[] = "pernode.io/recommender";
+	int r, first;
 
-	int result = json_read(&spec, &r, json, &check);
-	if (result == -ENOMEM)
-		return result;
-	if (result < 0)
-		return err_set(e, EINVAL, "%s", why.text[0] ? why.text : err_text(&check, result));
-	if (r.documents != 1)
-		return err_set(e, EINVAL, "accepted is one JSON object");
-	/* The bounds of one resource have to stay in order, whichever of them was set. */
-	result = knobs_resolve(&r.knobs, e);
-	if (result < 0)
-		return result;
-	*ret = r.knobs;
+	r = json_read(&spec, &m, json, e);
+	if (r < 0)
+		return -EINVAL;
+	m.argv[0] = program;
+	select_flags(selected);
+	r = flags_parse(&set, (int)m.n + 1, m.argv, &first, e);
+	if (r < 0)
+		return -EINVAL;
+	r = knobs_resolve(&k, e);
+	if (r < 0)
+		return r;
+	*ret = k;
 	return 0;
 }

@@ -18,6 +18,8 @@ static const struct verb {
 	{"preflight", verb_preflight, "check what this machine offers, and say what is missing"},
 	{"prepare-state", verb_prepare_state,
 		"hand the state directory over to the agent's group (init container)"},
+	{"remove-annotations", verb_remove_annotations,
+		"take away what the agents published, when they are gone"},
 };
 
 static void usage(FILE *to)
@@ -25,7 +27,7 @@ static void usage(FILE *to)
 	fprintf(to, "Sizes each DaemonSet container for its own node.\n\n"
 		    "usage: pernode-agent VERB [--flag=value…] [ARGUMENT…]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		fprintf(to, "  %-15s%s\n", verbs[i].name, verbs[i].summary);
+		fprintf(to, "  %-20s%s\n", verbs[i].name, verbs[i].summary);
 	fprintf(to, "\n"
 		    "  --help     this page; after a verb, its flags\n"
 		    "  --version  version, commit and libraries\n\n"

@@ -9,3 +9,4 @@ int verb_observe(int argc, char **argv);
 int verb_preflight(int argc, char **argv);
 int verb_prepare_state(int argc, char **argv);
 int verb_run(int argc, char **argv);
+int verb_remove_annotations(int argc, char **argv);

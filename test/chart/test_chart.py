@@ -2,6 +2,7 @@
 """What the chart renders, looked at object by object. Run by ./run, which sets HELM."""
 
 import copy
+import functools
 import itertools
 import json
 import os
@@ -46,11 +47,22 @@ class UniqueKeys(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def render(values=None, *words):
-    done = template(values, *words)
+@functools.lru_cache(maxsize=None)
+def rendered(values_json, *words):
+    done = template(json.loads(values_json), *words)
     if done.returncode:
         raise AssertionError(done.stderr)
-    return [item for item in yaml.load_all(done.stdout, UniqueKeys) if item]
+    return done.stdout
+
+
+def render(values=None, *words):
+    """The objects, fresh for each caller."""
+    return [item for item in yaml.load_all(rendered(json.dumps(values or {}, sort_keys=True), *words), UniqueKeys) if item]
+
+
+def installed(objects):
+    """Without the hooks: what stays in the cluster."""
+    return [item for item in objects if "helm.sh/hook" not in item["metadata"].get("annotations", {})]
 
 
 def one(objects, kind, name=None):
@@ -93,7 +105,7 @@ SWITCHES = [
     [{}, {"admissionPolicy": {"enabled": False}}],
     [{}, {"networkPolicy": {"enabled": False}},
      {"networkPolicy": {"from": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}], "apiServerPorts": [6443]}}],
-    [{}, {"flowSchema": {"enabled": True}}],
+    [{}, {"flowSchema": {"enabled": True}}, {"uninstall": {"removeAnnotations": False}}],
     [{}, {"podMonitor": {"enabled": True, "labels": {"release": "p"}}}],
     [{}, {"agent": {"publish": False, "priorityClassName": "system-node-critical", "nodeSelector": {"pool": "a"},
                     "tolerations": [], "podLabels": {"team": "a"}, "podAnnotations": {"a/b": "c"},
@@ -131,10 +143,10 @@ class Lint(unittest.TestCase):
 
 class Names(unittest.TestCase):
     def test_kinds_and_names_of_the_default_install(self):
-        found = sorted((item["kind"], item["metadata"]["name"]) for item in render())
+        found = sorted((item["kind"], item["metadata"]["name"]) for item in installed(render()))
         self.assertEqual(found, [
             ("ClusterRole", "pernode-agent"), ("ClusterRoleBinding", "pernode-agent"), ("DaemonSet", "pernode-agent"),
-            ("NetworkPolicy", "pernode-agent"), ("Pod", "pernode-agent-test"), ("ServiceAccount", "pernode-agent"),
+            ("NetworkPolicy", "pernode-agent"), ("ServiceAccount", "pernode-agent"),
             ("ValidatingAdmissionPolicy", "pernode-agent-own-node"),
             ("ValidatingAdmissionPolicyBinding", "pernode-agent-own-node")])
 
@@ -150,12 +162,12 @@ class Names(unittest.TestCase):
     def test_account_is_the_same_everywhere(self):
         objects = render({"flowSchema": {"enabled": True}})
         account = {"kind": "ServiceAccount", "name": "pernode-agent", "namespace": NAMESPACE}
-        self.assertEqual(one(objects, "ClusterRoleBinding")["subjects"], [account])
+        self.assertEqual(one(objects, "ClusterRoleBinding", "pernode-agent")["subjects"], [account])
         subject = one(objects, "FlowSchema")["spec"]["rules"][0]["subjects"][0]
         self.assertEqual(subject["serviceAccount"], {"name": "pernode-agent", "namespace": NAMESPACE})
         condition = one(objects, "ValidatingAdmissionPolicy")["spec"]["matchConditions"][0]["expression"]
         self.assertIn(f"'system:serviceaccount:{NAMESPACE}:pernode-agent'", condition)
-        for pod in pod_specs(objects):
+        for pod in pod_specs([*installed(objects), one(objects, "Pod")]):
             self.assertEqual(pod["serviceAccountName"], "pernode-agent")
 
     def test_selectors_match_the_pods_and_not_the_test_pod(self):
@@ -206,7 +218,8 @@ class Security(unittest.TestCase):
     def test_host_paths_are_cgroup_read_only_at_its_own_path_and_state(self):
         for values in COMBINATIONS:
             state = values.get("agent", {}).get("stateDirectory", "/var/lib/pernode")
-            for pod in pod_specs(render(values)):
+            objects = render(values)
+            for pod in pod_specs([*installed(objects), one(objects, "Pod")]):
                 self.assertEqual({v["name"]: v["hostPath"] for v in pod["volumes"]},
                                  {"cgroup": {"path": "/sys/fs/cgroup", "type": "Directory"},
                                   "state": {"path": state, "type": "DirectoryOrCreate"}})
@@ -215,16 +228,20 @@ class Security(unittest.TestCase):
                 self.assertEqual(mounts["state"]["mountPath"], state)
 
     def test_rights_are_these_and_no_others(self):
-        rules = [rule for item in render({"flowSchema": {"enabled": True}, "podMonitor": {"enabled": True}})
-                 if item["kind"] in ("ClusterRole", "Role") for rule in item["rules"]]
-        self.assertEqual(rules, [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+        objects = render({"flowSchema": {"enabled": True}, "podMonitor": {"enabled": True}})
+        roles = [item for item in objects if item["kind"] in ("ClusterRole", "Role")]
+        self.assertEqual({role["metadata"]["name"] for role in roles}, {"pernode-agent", "pernode-uninstall"})
+        self.assertEqual(one(objects, "ClusterRole", "pernode-uninstall")["rules"], [
+            {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch", "patch"]}])
+        self.assertEqual(one(objects, "ClusterRole", "pernode-agent")["rules"], [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
                                  {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}])
 
     def test_each_right_has_its_reason(self):
-        lines = (CHART / "templates/agent/rbac.yaml").read_text().splitlines()
-        for number, line in enumerate(lines):
-            if line.startswith("- apiGroups"):
-                self.assertTrue(lines[number - 1].startswith("# "), f"line {number + 1}")
+        for name in ("rbac.yaml", "uninstall.yaml"):
+            lines = (CHART / "templates/agent" / name).read_text().splitlines()
+            for number, line in enumerate(lines):
+                if line.startswith("- apiGroups"):
+                    self.assertTrue(lines[number - 1].startswith("# "), f"{name}, line {number + 1}")
 
     def test_policy_denies_and_fails_closed(self):
         objects = render()
@@ -248,7 +265,8 @@ class Security(unittest.TestCase):
 
     def test_account_hands_out_its_token_only_when_asked(self):
         objects = render()
-        self.assertIs(one(objects, "ServiceAccount")["automountServiceAccountToken"], False)
+        for name in ("pernode-agent", "pernode-uninstall"):
+            self.assertIs(one(objects, "ServiceAccount", name)["automountServiceAccountToken"], False)
         self.assertTrue(all(pod["automountServiceAccountToken"] for pod in pod_specs(objects)))
 
     def test_network_policy_covers_both_directions(self):
@@ -307,9 +325,31 @@ class Agent(unittest.TestCase):
                 self.assertEqual({c["image"] for c in containers(pod)}, {expected})
 
     def test_state_directory_is_one_value(self):
-        for pod in pod_specs(render({"agent": {"stateDirectory": "/opt/data/pernode-state"}})):
+        objects = render({"agent": {"stateDirectory": "/opt/data/pernode-state"}})
+        for pod in pod_specs([*installed(objects), one(objects, "Pod")]):
             for container in containers(pod):
                 self.assertIn("--state-dir=/opt/data/pernode-state", container["args"])
+
+
+class Uninstall(unittest.TestCase):
+    def test_hook_and_its_account_leave_nothing_behind(self):
+        hooks = [item for item in render() if item["metadata"].get("annotations", {}).get("helm.sh/hook") == "post-delete"]
+        self.assertEqual(sorted(item["kind"] for item in hooks),
+                         ["ClusterRole", "ClusterRoleBinding", "Job", "ServiceAccount"])
+        for item in hooks:
+            policy = item["metadata"]["annotations"]["helm.sh/hook-delete-policy"].split(",")
+            self.assertEqual(set(policy), {"before-hook-creation", "hook-succeeded", "hook-failed"}, item["kind"])
+        weights = {item["kind"]: int(item["metadata"]["annotations"]["helm.sh/hook-weight"]) for item in hooks}
+        self.assertGreater(weights["Job"], max(weight for kind, weight in weights.items() if kind != "Job"))
+
+    def test_hook_can_be_left_out(self):
+        self.assertFalse([item for item in render({"uninstall": {"removeAnnotations": False}})
+                          if item["metadata"]["name"] == "pernode-uninstall"])
+
+    def test_hook_gets_no_volume_of_the_host(self):
+        job = one(render(), "Job")["spec"]["template"]["spec"]
+        self.assertNotIn("volumes", job)
+        self.assertEqual(job["containers"][0]["args"], ["remove-annotations"])
 
 
 class Schema(unittest.TestCase):
@@ -399,7 +439,7 @@ class Schema(unittest.TestCase):
     def test_every_value_is_explained(self):
         """Each block of values.yaml follows a comment, unless its own keys are explained one by one or its name says it all."""
         plain = {"pullPolicy", "resources", "requests", "limits", "type", "rollingUpdate", "updateStrategy", "podAnnotations",
-                 "podLabels", "enabled", "agent", "image", "networkPolicy", "labels", "interval", "operator", "nodeSelector",
+                 "podLabels", "enabled", "agent", "image", "networkPolicy", "uninstall", "labels", "interval", "operator", "nodeSelector",
                  "tolerations"}
         lines = (CHART / "values.yaml").read_text().splitlines()
         for number, line in enumerate(lines):

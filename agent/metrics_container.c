@@ -230,4 +230,4 @@ const struct metric_family metrics_of_containers[] = {
 };
 
 const struct metric_family *const metric_tables[] = {
-	metrics_of_agent, metrics_of_kube, metrics_of_containers, NULL};
+	metrics_of_agent, metrics_of_publisher, metrics_of_kube, metrics_of_containers, NULL};

@@ -5,5 +5,6 @@
 #include "agent/metrics.h"
 
 extern const struct metric_family metrics_of_agent[];
+extern const struct metric_family metrics_of_publisher[];
 extern const struct metric_family metrics_of_kube[];
 extern const struct metric_family metrics_of_containers[];

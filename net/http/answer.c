@@ -66,7 +66,7 @@ static void production_free(void *arg)
 	free(p);
 }
 
-static struct MHD_Response *produced(const struct http_producer *producer)
+static struct MHD_Response *produced(const struct http_producer *producer, bool head)
 {
 	struct production *p = calloc(1, sizeof(*p));
 	struct MHD_Response *m;
@@ -82,6 +82,10 @@ static struct MHD_Response *produced(const struct http_producer *producer)
 		MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_more, p, production_free);
 	if (!m)
 		production_free(p);
+	/* libmicrohttpd ends a chunked answer to HEAD with its last chunk, which would be taken for
+	 * the next answer's beginning: without chunks there is none. */
+	else if (head)
+		(void)MHD_set_response_options(m, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
 	return m;
 }
 
@@ -101,10 +105,10 @@ static struct MHD_Response *whole(struct buf *body)
 }
 
 static enum MHD_Result queue(const struct http_server_options *options,
-	struct MHD_Connection *connection, struct http_response *r, const char *header,
+	struct MHD_Connection *connection, struct http_response *r, bool head, const char *header,
 	const char *value)
 {
-	struct MHD_Response *m = r->producer.next ? produced(&r->producer) : whole(&r->body);
+	struct MHD_Response *m = r->producer.next ? produced(&r->producer, head) : whole(&r->body);
 	enum MHD_Result result = MHD_NO;
 
 	buf_finish(&r->body);
@@ -137,7 +141,7 @@ enum MHD_Result http_answer_error(const struct http_server_options *options,
 
 	response_init(&r);
 	http_response_error(&r, status, text);
-	return queue(options, connection, &r, header, value);
+	return queue(options, connection, &r, false, header, value);
 }
 
 static const struct http_route *find_route(const struct http_server_options *options,
@@ -216,5 +220,5 @@ enum MHD_Result http_answer(const struct http_server_options *options,
 		handle(route, &request, &r);
 	}
 	*ret_status = r.status;
-	return queue(options, connection, &r, header, value);
+	return queue(options, connection, &r, request.head, header, value);
 }

@@ -54,7 +54,7 @@ struct kube_reflector {
 const char *kube_skip_name(enum kube_skip s)
 {
 	static const char *const names[] = {
-		[KUBE_SKIP_TOO_LARGE] = "too_large",
+		[KUBE_SKIP_TOO_LARGE] = "too-large",
 		[KUBE_SKIP_REFUSED] = "refused",
 		[KUBE_SKIP_MALFORMED] = "malformed",
 	};

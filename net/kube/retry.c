@@ -19,12 +19,12 @@ const char *kube_trouble_name(enum kube_trouble t)
 		[KUBE_TROUBLE_PROTOCOL] = "protocol",
 		[KUBE_TROUBLE_UNAUTHORIZED] = "unauthorized",
 		[KUBE_TROUBLE_FORBIDDEN] = "forbidden",
-		[KUBE_TROUBLE_NOT_FOUND] = "not_found",
+		[KUBE_TROUBLE_NOT_FOUND] = "not-found",
 		[KUBE_TROUBLE_EXPIRED] = "expired",
 		[KUBE_TROUBLE_THROTTLED] = "throttled",
 		[KUBE_TROUBLE_SERVER] = "server",
 		[KUBE_TROUBLE_REFUSED] = "refused",
-		[KUBE_TROUBLE_SHORT_WATCH] = "short_watch",
+		[KUBE_TROUBLE_SHORT_WATCH] = "short-watch",
 		[KUBE_TROUBLE_LOCAL] = "local",
 	};
 

@@ -68,9 +68,9 @@ struct publisher_hooks {
 	 * machine: annotation_machine_hash, "" if the Node does not tell. */
 	void (*identified)(void *arg, const char *node_uid, const char *machine);
 	/* After the first of these: a value on the Node, written by an agent of this very node and
-	 * machine, for a workload that is not in the table. Returns the workload that was made of
-	 * it (its item is then filled in here), or NULL: the key is not wanted and is taken away.
-	 */
+	 * machine, of which we do not remember that it was published. Returns its workload, which
+	 * may have been made of it (its item is then filled in here); or NULL: the key is not
+	 * wanted and is taken away, unless a pod here has that name. */
 	struct workload *(*found)(void *arg, const struct annotation_names *names,
 		const struct annotation_value *value);
 	/* The server took a value of w; it is in w->publish. */

@@ -143,8 +143,10 @@ static void look_at_unknown(struct publisher *p, struct str key, struct str text
 			STR_ARG(key), w ? "written anew when there is one" : "removed");
 		trusted = false;
 	}
-	if (!w && trusted && first && p->hooks.found) {
-		w = p->hooks.found(p->hooks.arg, &names, &v);
+	if (trusted && first && p->hooks.found) {
+		struct workload *made = p->hooks.found(p->hooks.arg, &names, &v);
+
+		w = w ? w : made;
 		/* Whether it left is told from now on. */
 		if (w && w->seen_at_ns == TIME_NONE)
 			w->seen_at_ns = clock_wall_usec(p->clock) * NSEC_PER_USEC;

@@ -626,6 +626,21 @@ static void values_of_this_node_are_taken_over(void **state)
 	assert_int_equal(b->node.taken, 1);
 }
 
+static void a_value_is_told_also_when_its_pod_was_there_first(void **state)
+{
+	struct bench *b = *state;
+	struct workload *w;
+
+	b->adopting = true;
+	assert_int_equal(
+		workloads_get(&b->workloads, STR("logging"), STR("a"), STR("main"), &w, NULL), 0);
+	w->here = true;
+	write_old(b, A, "uid-1");
+	begin(b);
+	assert_int_equal(b->found, 1);
+	assert_int_equal(w->publish.samples, 1000);
+}
+
 static void values_of_another_node_or_machine_are_not(void **state)
 {
 	struct bench *b = *state;
@@ -911,6 +926,7 @@ int main(void)
 		TEST(one_key_that_is_refused_spoils_no_other),
 		TEST(where_room_is_short_the_most_valuable_go_first),
 		TEST(values_of_this_node_are_taken_over),
+		TEST(a_value_is_told_also_when_its_pod_was_there_first),
 		TEST(values_of_another_node_or_machine_are_not),
 		TEST(a_value_newer_than_the_checkpoint_is_believed),
 		TEST(hostile_nodes_cost_a_wait_and_nothing_else),

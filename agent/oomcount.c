@@ -51,7 +51,7 @@ void oom_rise_take(struct oom_rise *r, const struct memory_events *e, uint64_t n
 	r->oom = e->oom;
 }
 
-bool oom_rise_is_recent(const struct oom_rise *r, uint64_t now_usec)
+bool oom_rise_is_recent(const struct oom_rise *r, uint64_t at_usec)
 {
-	return r->rose && now_usec - r->rose_usec <= OOM_EVIDENCE_USEC;
+	return r->rose && (r->rose_usec >= at_usec || at_usec - r->rose_usec <= OOM_EVIDENCE_USEC);
 }

@@ -167,7 +167,8 @@ static void settle(struct oomwatch *w, struct oomwatch_pod *pod, uint64_t now)
 		if (gone || (pod->unexplained_usec &&
 				    now - pod->unexplained_usec >= OOMWATCH_UNEXPLAINED_USEC)) {
 			pod->explained = pod->kills;
-			tell(w, pod, gone, true, now);
+			tell(w, pod, gone, true,
+				pod->unexplained_usec ? pod->unexplained_usec : now);
 		} else if (!pod->unexplained_usec) {
 			pod->unexplained_usec = MAX(now, (uint64_t)1);
 		}

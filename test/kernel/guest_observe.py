@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
@@ -227,7 +228,7 @@ def cgroups_come_and_go_and_stay_marked() -> None:
 
 def json_is_one_document_at_the_end_also_after_a_signal() -> None:
     leaf = Cgroup("json/ctr")
-    leaf.load("--busy=10/100")
+    leaf.load("--anon=2", "--busy=10/100")
     for how in (None, signal.SIGINT, signal.SIGTERM):
         duration = "3s" if how is None else "0"
         process = subprocess.Popen([AGENT, "observe", "--output=json", f"--duration={duration}", "--interval=500ms",
@@ -275,7 +276,7 @@ def the_live_table_redraws_on_a_terminal() -> None:
 
 
 def preflight_passes_on_this_kernel() -> None:
-    result = subprocess.run([AGENT, "preflight", "--state-dir=/tmp"], capture_output=True, text=True, check=False)
+    result = subprocess.run([AGENT, "preflight", "--state-dir=/run"], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout
     assert "cgroup v2 at /sys/fs/cgroup" in result.stdout
     assert re.search(r"^warn +psi", result.stdout, re.M), result.stdout
@@ -329,7 +330,8 @@ def main(wanted: list[str]) -> int:
             print(f"[       OK ] {name}", flush=True)
         except Exception as error:  # pylint: disable=broad-except
             failed += 1
-            print(f"{type(error).__name__}: {error}\n[  FAILED  ] {name}", flush=True)
+            line = traceback.extract_tb(error.__traceback__)[-1].lineno
+            print(f"line {line}: {type(error).__name__}: {error}\n[  FAILED  ] {name}", flush=True)
     return 1 if failed else 0
 
 

@@ -342,6 +342,11 @@ static void explain_failure(const struct kube_call *call, CURLcode result,
 			return;
 		}
 		break;
+	case EKEYREJECTED:
+		(void)describe(call, text, EKEYREJECTED, curl,
+			"is the server's certificate from the configured authority, in date, and "
+			"for this name?");
+		return;
 	case EMSGSIZE:
 		(void)describe(
 			call, text, EMSGSIZE, "the answer is larger than what is taken here", "");

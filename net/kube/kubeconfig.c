@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kubeconfig files: YAML read by libyaml into its node tree, then looked up by name. */
 #include <curl/curl.h>
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -209,8 +209,11 @@ static int refuse(
 
 static bool is_loopback(const char *host)
 {
-	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-	       strcmp(host, "[::1]") == 0;
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, host, &v4) == 1)
+		return ntohl(v4.s_addr) >> 24 == 127;
+	return strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0;
 }
 
 /* Refuses what is no plain http(s) URL of a server, and a token that would travel in clear. */

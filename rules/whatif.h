@@ -35,11 +35,15 @@ int whatif_create(const struct knobs *knobs, const struct amounts *request, stru
 void whatif_destroy(struct whatif *w); /* with all its series; takes NULL */
 int whatif_series_add(struct whatif *w, struct str name, struct whatif_series **ret);
 
-/* A row that the history u has already taken in. cpu and memory are NAN where not recorded; oom:
- * the row reported an OOM kill. Times do not go backwards (an earlier one counts as the latest). */
+/* Time goes on to t, with the history as it was before the row at t is taken in: call it first. */
+void whatif_advance(struct whatif_series *s, const struct usage_history *u, int64_t t);
+/* A row that the history u has taken in. cpu and memory are NAN where not recorded; oom: the row
+ * reported an OOM kill, and its memory is no usage. Times do not go backwards (an earlier one
+ * counts as the latest). */
 void whatif_row(struct whatif_series *s, const struct usage_history *u, int64_t t,
 	double cpu_millicores, double memory_bytes, bool oom);
-/* No more rows: the last one stands for one median step. */
+/* No more rows: the last one stands for one median step. The history of the last row is still
+ * there. */
 void whatif_end(struct whatif_series *s);
 
 /* After whatif_end of every series. */

@@ -5,6 +5,7 @@
 
 #include "agent/container.h"
 #include "agent/endpoint_private.h"
+#include "agent/publisher.h"
 #include "base/duration.h"
 #include "rules/publish.h"
 
@@ -77,7 +78,7 @@ int endpoint_histogram(void *arg, const struct http_request *request,
 	const struct workload *work;
 	const struct histogram *h;
 	struct recommendation rec;
-	enum resource r;
+	enum resource r = RESOURCE_CPU;
 	int err = endpoint_find(view, request, &work, e);
 
 	if (err >= 0)
@@ -134,26 +135,69 @@ static void put_step(struct json_writer *w, enum resource r, enum bound b, const
 
 /* From the percentile to what is on the Node, for one bound of one resource. */
 static void put_steps(struct json_writer *w, const struct workload *work, enum resource r,
-	enum bound b, const struct explain *x, const struct recommendation *rec)
+	enum bound b, const struct explain *x, const struct publish_facts *facts)
 {
+	const struct amounts *told = &facts->today.amounts[b];
 	const struct publish_item *p = &work->publish;
-	struct recommendation rounded = *rec;
+	int64_t last = -1;
 
-	if (!rec->amounts[b].known[r])
-		return;
 	for (uint32_t i = 0; i < x->n; i++) {
 		const struct explain_step *s = &x->steps[i];
 
-		if (s->resource == r && s->bound == b)
-			put_step(w, r, b, explain_stage_name(s->stage), s->factor, s->amount,
-				s->changed);
+		if (s->resource != r || s->bound != b)
+			continue;
+		put_step(w, r, b, explain_stage_name(s->stage), s->factor, s->amount, s->changed);
+		last = s->amount;
 	}
-	publish_round(&rounded);
-	put_step(w, r, b, "publish-rounding", (double)NAN, rounded.amounts[b].value[r],
-		rounded.amounts[b].value[r] != rec->amounts[b].value[r]);
+	if (facts->ready && told->known[r]) {
+		put_step(w, r, b, "publish-rounding", (double)NAN, told->value[r],
+			told->value[r] != last);
+		last = told->value[r];
+	}
 	if (p->at != TIME_NONE && p->published.amounts[b].known[r])
 		put_step(w, r, b, "published", (double)NAN, p->published.amounts[b].value[r],
-			p->published.amounts[b].value[r] != rounded.amounts[b].value[r]);
+			p->published.amounts[b].value[r] != last);
+}
+
+/* What the publish rule says of it now. */
+static void put_next(struct json_writer *w, const struct agent_view *view,
+	const struct workload *work, const struct publish_facts *facts, int64_t now)
+{
+	static const struct {
+		const char *name, *text;
+	} needs[] = {
+		[PUBLISH_NOT] = {"none", "nothing new to tell"},
+		[PUBLISH_RIDES] = {"rides", "moved by 5 %: goes when a patch goes"},
+		[PUBLISH_SLOW] = {"slow",
+			"hardly more than noise: goes when nothing went for an hour"},
+		[PUBLISH_DUE] = {"due", "goes with the next patch of this node's interval"},
+		[PUBLISH_NEW] = {"new", "a first value: goes out of turn, spread over some time"},
+		[PUBLISH_NOW] = {"now", "cannot wait: goes out of turn, at once"},
+	};
+	const struct publish_item *p = &work->publish;
+	enum publish_reason reason = PUBLISH_FIRST;
+	enum publish_need need = publish_judge(p, facts, now, &reason);
+	const char *text = needs[need].text;
+
+	if (!view->publisher)
+		text = "publishing is switched off";
+	else if (p->refused)
+		text = "the Node has no room for it, or the server does not take it";
+	else if (p->in_flight)
+		text = "a patch with it is under way";
+	else if (!facts->ready)
+		text = "too little was seen to tell anything";
+	json_key(w, "next");
+	json_begin_object(w);
+	json_key(w, "need");
+	json_string(w, needs[need].name);
+	if (need != PUBLISH_NOT) {
+		json_key(w, "reason");
+		json_string(w, publish_reason_name(reason));
+	}
+	json_key(w, "text");
+	json_string(w, text);
+	json_end_object(w);
 }
 
 static void put_known(struct json_writer *w, const struct workload *work)
@@ -251,12 +295,14 @@ int endpoint_explain(void *arg, const struct http_request *request, struct http_
 	const struct workload *work;
 	struct recommendation rec;
 	struct explain x = {.n = 0};
+	struct publish_facts facts;
 	int64_t now = endpoint_now(view);
 	int r = endpoint_find(view, request, &work, e);
 
 	if (r < 0)
 		return r;
 	workload_estimate(work, now, &rec, &x);
+	publisher_facts(view->workloads, work, now, PUBLISHER_STALE_AFTER_USEC, &facts);
 	begin(&w, view, work);
 	json_key(&w, "at");
 	json_time(&w, now);
@@ -278,14 +324,17 @@ int endpoint_explain(void *arg, const struct http_request *request, struct http_
 	json_key(&w, "steps");
 	json_begin_array(&w);
 	for (enum resource i = 0; i < RESOURCES; i++) {
-		for (enum bound b = 0; b < BOUNDS; b++)
-			put_steps(&w, work, i, b, &x, &rec);
+		for (enum bound b = 0; b < BOUNDS; b++) {
+			if (rec.amounts[b].known[i])
+				put_steps(&w, work, i, b, &x, &facts);
+		}
 	}
 	json_end_array(&w);
 	json_key(&w, "request");
 	endpoint_request(&w, work);
 	endpoint_bounds(&w, &rec);
 	endpoint_published(&w, &work->publish);
+	put_next(&w, view, work, &facts, now);
 	json_end_object(&w);
 	return 0;
 }
@@ -319,7 +368,9 @@ struct column {
 
 static double row_time(const struct history_row *row)
 {
-	return (double)(row->at_ns / NSEC_PER_SEC);
+	int64_t seconds = row->at_ns / NSEC_PER_SEC;
+
+	return (double)seconds;
 }
 static double row_step(const struct history_row *row)
 {

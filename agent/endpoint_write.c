@@ -222,6 +222,8 @@ int endpoint_list_start(const struct agent_view *view, const struct endpoint_lis
 		return -ENOMEM;
 	l->view = view;
 	l->ops = ops;
-	response->producer = (struct http_producer){list_next, free, l};
+	response->producer.next = list_next;
+	response->producer.finish = free;
+	response->producer.state = l;
 	return 0;
 }

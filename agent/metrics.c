@@ -211,7 +211,9 @@ int metrics_start(const struct agent_view *view, enum metrics_detail detail, con
 	m->table = metric_tables;
 	m->family = *m->table;
 	response->content_type = m->open ? OPENMETRICS_TYPE : PROMETHEUS_TYPE;
-	response->producer = (struct http_producer){metrics_next, free, m};
+	response->producer.next = metrics_next;
+	response->producer.finish = free;
+	response->producer.state = m;
 	return 0;
 }
 

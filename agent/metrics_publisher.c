@@ -11,14 +11,13 @@ static const struct publisher_stats *stats(struct metrics *m)
 	return p ? publisher_stats(p) : NULL;
 }
 
-static void put_outcomes(
-	struct metrics *m, const uint64_t n[PUBLISHER_OUTCOMES], enum publisher_outcome first)
+static void put_outcomes(struct metrics *m, const uint64_t *n, enum publisher_outcome first)
 {
 	for (enum publisher_outcome o = first; o < PUBLISHER_OUTCOMES; o++)
 		metric_put1(m, "reason", publisher_outcome_name(o), (double)n[o]);
 }
 
-static uint64_t sum(const uint64_t n[PUBLISHER_OUTCOMES])
+static uint64_t sum(const uint64_t *n)
 {
 	uint64_t all = 0;
 
@@ -29,66 +28,86 @@ static uint64_t sum(const uint64_t n[PUBLISHER_OUTCOMES])
 
 static void requests(struct metrics *m)
 {
-	if (!stats(m))
+	const struct publisher_stats *s = stats(m);
+
+	if (!s)
 		return;
-	metric_put1(m, "verb", "patch", (double)sum(stats(m)->patches));
-	metric_put1(m, "verb", "get", (double)sum(stats(m)->reads));
+	metric_put1(m, "verb", "patch", (double)sum(s->patches));
+	metric_put1(m, "verb", "get", (double)sum(s->reads));
 }
 
 static void patches_failed(struct metrics *m)
 {
-	if (stats(m))
-		put_outcomes(m, stats(m)->patches, PUBLISHER_OK + 1);
+	const struct publisher_stats *s = stats(m);
+
+	if (s)
+		put_outcomes(m, s->patches, PUBLISHER_OK + 1);
 }
 
 static void reads_failed(struct metrics *m)
 {
-	if (stats(m))
-		put_outcomes(m, stats(m)->reads, PUBLISHER_OK + 1);
+	const struct publisher_stats *s = stats(m);
+
+	if (s)
+		put_outcomes(m, s->reads, PUBLISHER_OK + 1);
 }
 
 static void published(struct metrics *m)
 {
-	for (enum publish_reason r = 0; stats(m) && r < PUBLISH_REASONS; r++)
-		metric_put1(m, "reason", publish_reason_name(r), (double)stats(m)->published[r]);
+	const struct publisher_stats *s = stats(m);
+
+	for (enum publish_reason r = 0; s && r < PUBLISH_REASONS; r++)
+		metric_put1(m, "reason", publish_reason_name(r), (double)s->published[r]);
 }
 
 static void removed(struct metrics *m)
 {
-	if (stats(m))
-		metric_put(m, (double)stats(m)->removed);
+	const struct publisher_stats *s = stats(m);
+
+	if (s)
+		metric_put(m, (double)s->removed);
 }
 
 static void lost(struct metrics *m)
 {
-	if (stats(m))
-		metric_put(m, (double)stats(m)->lost);
+	const struct publisher_stats *s = stats(m);
+
+	if (s)
+		metric_put(m, (double)s->lost);
 }
 
 static void keys_refused(struct metrics *m)
 {
-	if (!stats(m))
+	const struct publisher_stats *s = stats(m);
+
+	if (!s)
 		return;
-	metric_put1(m, "reason", "server", (double)stats(m)->refused);
-	metric_put1(m, "reason", "unreadable", (double)stats(m)->unreadable);
+	metric_put1(m, "reason", "server", (double)s->refused);
+	metric_put1(m, "reason", "unreadable", (double)s->unreadable);
 }
 
 static void left_out(struct metrics *m)
 {
-	if (stats(m))
-		metric_put(m, (double)stats(m)->left_out);
+	const struct publisher_stats *s = stats(m);
+
+	if (s)
+		metric_put(m, (double)s->left_out);
 }
 
 static void last_patch(struct metrics *m)
 {
-	if (stats(m) && stats(m)->last_patch_wall_usec != INT64_MIN)
-		metric_put(m, (double)stats(m)->last_patch_wall_usec / USEC_PER_SEC);
+	const struct publisher_stats *s = stats(m);
+
+	if (s && s->last_patch_wall_usec != INT64_MIN)
+		metric_put(m, (double)s->last_patch_wall_usec / USEC_PER_SEC);
 }
 
 static void last_ok(struct metrics *m)
 {
-	if (stats(m) && stats(m)->last_ok_wall_usec != INT64_MIN)
-		metric_put(m, (double)stats(m)->last_ok_wall_usec / USEC_PER_SEC);
+	const struct publisher_stats *s = stats(m);
+
+	if (s && s->last_ok_wall_usec != INT64_MIN)
+		metric_put(m, (double)s->last_ok_wall_usec / USEC_PER_SEC);
 }
 
 const struct metric_family metrics_of_publisher[] = {

@@ -39,6 +39,52 @@ struct observe {
 	int error;
 };
 
+/* ---- output */
+
+static void put(struct observe *v)
+{
+	int r = v->out.error ? v->out.error : write_full(STDOUT_FILENO, v->out.p, v->out.n);
+
+	if (r < 0) {
+		v->error = r;
+		loop_stop(&v->loop);
+	}
+	buf_clear(&v->out);
+}
+
+static void show_live(struct observe *v)
+{
+	struct winsize size = {0};
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_row)
+		size = (struct winsize){.ws_row = 24, .ws_col = 80};
+	(void)buf_puts(&v->out, "\033[H\033[J");
+	observe_print_table(&v->table, size.ws_row, size.ws_col, v->colour, &v->out);
+	put(v);
+}
+
+static void show_round(struct observe *v)
+{
+	if (v->settings->output == OUTPUT_JSONL) {
+		observe_print_json(&v->table, &v->out);
+		put(v);
+	} else if (v->settings->output == OUTPUT_TEXT && v->terminal) {
+		show_live(v);
+	}
+}
+
+static void show_end(struct observe *v)
+{
+	if (v->settings->output == OUTPUT_TEXT) {
+		if (v->terminal)
+			(void)buf_puts(&v->out, "\033[H\033[J");
+		observe_print_table(&v->table, 0, 0, v->colour, &v->out);
+	} else {
+		observe_print_json(&v->table, &v->out);
+	}
+	put(v);
+}
+
 /* ---- what the parts report */
 
 static void arm_fast(struct observe *v)
@@ -106,52 +152,8 @@ static void on_killed(struct oomwatch_pod *pod, struct oomwatch_child *child, en
 	container_oom(&o->container, &v->sampler.io, class, vanished,
 		clock_wall_usec(v->table.clock) * NSEC_PER_USEC, -1);
 	observed_event(o, v->table.clock, OBSERVED_OOM, class);
-}
-
-/* ---- output */
-
-static void put(struct observe *v)
-{
-	int r = v->out.error ? v->out.error : write_full(STDOUT_FILENO, v->out.p, v->out.n);
-
-	if (r < 0) {
-		v->error = r;
-		loop_stop(&v->loop);
-	}
-	buf_clear(&v->out);
-}
-
-static void show_live(struct observe *v)
-{
-	struct winsize size = {0};
-
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_row)
-		size = (struct winsize){.ws_row = 24, .ws_col = 80};
-	(void)buf_puts(&v->out, "\033[H\033[J");
-	observe_print_table(&v->table, size.ws_row, size.ws_col, v->colour, &v->out);
-	put(v);
-}
-
-static void show_round(struct observe *v)
-{
-	if (v->settings->output == OUTPUT_JSONL) {
-		observe_print_json(&v->table, &v->out);
-		put(v);
-	} else if (v->settings->output == OUTPUT_TEXT && v->terminal) {
+	if (v->terminal)
 		show_live(v);
-	}
-}
-
-static void show_end(struct observe *v)
-{
-	if (v->settings->output == OUTPUT_TEXT) {
-		if (v->terminal)
-			(void)buf_puts(&v->out, "\033[H\033[J");
-		observe_print_table(&v->table, 0, 0, v->colour, &v->out);
-	} else {
-		observe_print_json(&v->table, &v->out);
-	}
-	put(v);
 }
 
 /* ---- rounds */

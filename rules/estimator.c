@@ -115,13 +115,14 @@ static int64_t learned_floor(const struct estimation *s, enum bound bound)
 	return s->target_floor;
 }
 
-static int64_t one(const struct estimation *s, enum bound bound, enum resource r)
+/* From the percentile's amount to what is told. */
+static int64_t one(const struct estimation *s, enum bound bound, enum resource r, int64_t amount)
 {
 	const struct knobs *k = s->k;
-	double p = k->percentile[bound][r], factor;
-	int64_t before, amount = histogram_percentile(&s->u->histogram[r], p);
+	int64_t before;
+	double factor;
 
-	explain(s, bound, r, EXPLAIN_PERCENTILE, p, -1, amount);
+	explain(s, bound, r, EXPLAIN_PERCENTILE, k->percentile[bound][r], -1, amount);
 	before = amount;
 	amount += amount_scale(amount, k->margin_fraction);
 	explain(s, bound, r, EXPLAIN_MARGIN, k->margin_fraction, before, amount);
@@ -212,15 +213,22 @@ void estimate(const struct usage_history *u, const struct knobs *k, unsigned int
 		for (int r = 0; r < RESOURCES; r++)
 			ret_explain->confidence[r] = s.confidence[r];
 	}
-	for (int r = 0; r < RESOURCES; r++)
+	for (int r = 0; r < RESOURCES; r++) {
+		double p[BOUNDS];
+		int64_t base[BOUNDS];
+
+		for (int b = 0; b < BOUNDS; b++)
+			p[b] = k->percentile[b][r];
+		histogram_percentiles(&u->histogram[r], p, base, BOUNDS);
 		for (int b = 0; b < BOUNDS; b++) {
-			int64_t amount = one(&s, (enum bound)b, (enum resource)r);
+			int64_t amount = one(&s, (enum bound)b, (enum resource)r, base[b]);
 
 			if (!known(&s, (enum bound)b, (enum resource)r, amount))
 				continue;
 			result.amounts[b].value[r] = amount;
 			result.amounts[b].known[r] = true;
 		}
+	}
 	*ret = result;
 }
 

@@ -124,19 +124,36 @@ int histogram_merge(struct histogram *h, struct histogram *o)
 	return 0;
 }
 
+void histogram_percentiles(const struct histogram *h, const double *p, int64_t *ret, unsigned int n)
+{
+	double sum = 0, threshold[HISTOGRAM_SHARES_MAX];
+	unsigned int open = n < HISTOGRAM_SHARES_MAX ? n : HISTOGRAM_SHARES_MAX;
+	unsigned int which[HISTOGRAM_SHARES_MAX];
+
+	for (unsigned int k = 0; k < open; k++) {
+		ret[k] = histogram_empty(h) ? 0 : h->buckets->answer[h->max];
+		threshold[k] = p[k] * h->total;
+		which[k] = k;
+	}
+	for (unsigned int i = h->min; i < h->max && open > 0; i++) {
+		sum += h->weight[i];
+		for (unsigned int k = open; k-- > 0;) {
+			if (!(sum >= threshold[k]))
+				continue;
+			ret[which[k]] = h->buckets->answer[i];
+			open--;
+			threshold[k] = threshold[open];
+			which[k] = which[open];
+		}
+	}
+}
+
 int64_t histogram_percentile(const struct histogram *h, double p)
 {
-	double sum = 0, threshold = p * h->total;
-	unsigned int i;
+	int64_t answer;
 
-	if (histogram_empty(h))
-		return 0;
-	for (i = h->min; i < h->max; i++) {
-		sum += h->weight[i];
-		if (sum >= threshold)
-			break;
-	}
-	return h->buckets->answer[i];
+	histogram_percentiles(h, &p, &answer, 1);
+	return answer;
 }
 
 unsigned int histogram_nonzero(const struct histogram *h)

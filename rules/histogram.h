@@ -39,6 +39,10 @@ int histogram_merge(struct histogram *h, struct histogram *o);
 /* The amount that the share p (0…1) of the weight does not exceed: the upper edge of the bucket
  * where that share is reached. 0 when empty. */
 int64_t histogram_percentile(const struct histogram *h, double p);
+/* The same for n shares at once, in one pass; n <= HISTOGRAM_SHARES_MAX. */
+#define HISTOGRAM_SHARES_MAX 8U
+void histogram_percentiles(
+	const struct histogram *h, const double *p, int64_t *ret, unsigned int n);
 unsigned int histogram_nonzero(const struct histogram *h);
 
 /* The quantised form of a checkpoint as the reference keeps it: whole numbers relative to the

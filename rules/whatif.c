@@ -19,6 +19,9 @@
 #define WARM_ROWS 64U
 #define PENDING_MAX 96U
 #define WARM_STANDS_NS INSTANT_DAY
+/* While the last look found nothing to publish, so much passes before the next: a histogram moves
+ * slowly. */
+#define QUIET_NS (5 * INSTANT_MINUTE)
 /* In place of chance: the middle of every jitter. */
 #define NO_CHANCE (UINT64_MAX / 2)
 
@@ -59,6 +62,7 @@ struct whatif_series {
 	struct publish_node node;
 	struct amounts request;
 	int64_t changed_at;
+	int64_t quiet_until; /* TIME_NONE: not */
 	int64_t resizes, node_writes;
 
 	bool warm;
@@ -145,7 +149,7 @@ int whatif_series_add(struct whatif *w, struct str name, struct whatif_series **
 	w->series = s;
 	s->next_in_group = g->first;
 	g->first = s;
-	s->start = s->clock = s->changed_at = TIME_NONE;
+	s->start = s->clock = s->changed_at = s->quiet_until = TIME_NONE;
 	s->request = w->given;
 	publish_item_init(&s->item);
 	for (int r = 0; r < RESOURCES; r++) {
@@ -258,6 +262,8 @@ static void consider_publishing(
 	first_request(s, &facts.today);
 	facts.request = s->request;
 	need = publish_judge(&s->item, &facts, now, &reason);
+	if (need <= PUBLISH_RIDES)
+		s->quiet_until = instant_add(now, QUIET_NS);
 	if (need == PUBLISH_NOT || publish_node_wait(&s->node, now_usec, need, true, NO_CHANCE) > 0)
 		return;
 	publish_item_sent(&s->item, &facts, reason, 1, now);
@@ -295,7 +301,8 @@ static void look(struct whatif_series *s, const struct usage_history *u, int64_t
 	if (!ready(u))
 		return;
 	/* Between two ordinary patches only what cannot wait is worth an estimate. */
-	if (s->item.at == TIME_NONE || s->item.urgent || now_usec >= s->node.ordinary_usec)
+	if (s->item.at == TIME_NONE || s->item.urgent ||
+		(now_usec >= s->node.ordinary_usec && now >= s->quiet_until))
 		consider_publishing(s, u, now, now_usec);
 	if (s->item.at != TIME_NONE)
 		consider_resizing(s, u, now);

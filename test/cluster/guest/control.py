@@ -42,8 +42,16 @@ class Session(threading.Thread):
                     return
                 sock.settimeout(None)
                 self._answer(request)
+                self._drain()
             except (OSError, ValueError, KeyError, TypeError, wire.WireError):
                 return
+
+    def _drain(self) -> None:
+        """Closing with input unread would reset the connection, and the answer could be lost."""
+        self._sock.shutdown(socket.SHUT_WR)
+        self._sock.settimeout(_REQUEST_SECONDS)
+        while self._sock.recv(_READ_BYTES):
+            pass
 
     def _answer(self, request: dict) -> None:
         if "action" in request:

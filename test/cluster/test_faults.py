@@ -170,7 +170,7 @@ class ControlPlaneFaults(Faulty):
         self.addCleanup(blocker.wait)
         self.addCleanup(blocker.kill)
         blocker.stdout.readline()
-        with self.assertRaisesRegex(LabError, "(?s)port 10259.*busy.*end of"):
+        with self.assertRaisesRegex(LabError, "(?s)busy .port 10259.*end of"):
             self.cluster.part("scheduler", "start")
 
 

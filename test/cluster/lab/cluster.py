@@ -33,7 +33,7 @@ from .network import Network
 from .node import Node
 from .nodespec import NodeSpec
 
-READY_SECONDS = 180
+READY_SECONDS = 300
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
 NODE_LOGS = ("console", "containerd", "kubelet")
 
@@ -171,9 +171,9 @@ class Cluster:
             nonlocal said
             for node in nodes:
                 node.check_running()
-            ready = {item["metadata"]["name"] for item in self.kube.get("nodes")["items"]
-                     if wait.is_ready(item)}
-            missing = [node.spec.name for node in nodes if node.kube_name not in ready]
+            seen = {item["metadata"]["name"]: item for item in self.kube.get("nodes")["items"]}
+            missing = [node.spec.name for node in nodes
+                       if node.kube_name not in seen or not node.is_ready(seen[node.kube_name])]
             line = f"nodes: {len(nodes) - len(missing)} of {len(nodes)} Ready" + \
                    (f", waiting for {', '.join(missing)}" if missing else "")
             if line != said:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import process, report
 from .build import binary
-from .errors import LabError, with_log
+from .errors import LabError, log_tail, with_log
 from .http import fetch
 from .network import CONTROL_PLANE_IP, SERVICE_CIDR, SERVICE_IP, Network
 from .pki import Pki, kubeconfig
@@ -18,7 +18,7 @@ from .pki import Pki, kubeconfig
 SERVER = f"https://{CONTROL_PLANE_IP}:443"
 ETCD_CLIENT = "http://127.0.0.1:2379"
 ETCD_PEER = "http://127.0.0.1:2380"
-READY_SECONDS = 90
+READY_SECONDS = 180
 POLL_SECONDS = 0.1
 
 
@@ -191,9 +191,6 @@ def _part(name: str) -> Part:
 
 def _busy_hint(part: Part, log: Path) -> str:
     """Names the busy port where that was the reason."""
-    try:
-        busy = "address already in use" in log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        busy = False
-    return f": one of its ports is busy ({part.ports} in the cluster's network namespace)" if busy \
-        else ""
+    if "address already in use" not in log_tail(log, 3):
+        return ""
+    return f": one of its ports is busy ({part.ports} in the cluster's network namespace)"

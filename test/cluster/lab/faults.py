@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from . import wait
 from .errors import LabError
 from .node import Node
 
@@ -79,12 +78,8 @@ class NodeHandle:
 
     def wait_ready(self, timeout_seconds: float = 120) -> None:
         """Waits until this boot's kubelet has reported the node Ready."""
-        self._node.wait_listening(timeout_seconds)
-        boot_id = self.capture(["cat", "/proc/sys/kernel/random/boot_id"]).strip()
-
         def is_back() -> bool:
             self._node.check_running()
-            item = self._cluster.kube.get("node", self.kube_name)
-            return item["status"]["nodeInfo"]["bootID"] == boot_id and wait.is_ready(item)
+            return self._node.is_ready(self._cluster.kube.get("node", self.kube_name))
 
-        self._cluster.wait(is_back, f"node {self.name} is Ready again", timeout_seconds)
+        self._cluster.wait(is_back, f"node {self.name} is Ready", timeout_seconds)

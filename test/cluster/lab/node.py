@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from lib import uml
@@ -23,6 +22,7 @@ from .network import (CONTROL_PLANE_IP, Network, cluster_tap, management_ips, ma
 from .nodespec import NodeSpec
 from .pki import Pki, kubeconfig
 from .remote import Remote
+from .wait import is_ready
 
 DISK_BYTES = 4 << 30                    # sparse: takes what the node writes
 GUEST_INIT = Path(__file__).resolve().parents[1] / "guest" / "init.py"
@@ -43,6 +43,7 @@ class Node:
         self.disk = directory / "disk.img"
         self._images, self._network, self._pki = images, network, pki
         self._pid_file = directory / "run.json"
+        self._boot: tuple[process.Process | None, str] | None = None
 
     def log(self, name: str) -> Path:
         """console, containerd or kubelet."""
@@ -113,7 +114,7 @@ class Node:
         os.replace(part, self.directory / "node.json")
 
     def boot(self, env: dict[str, str]) -> None:
-        """Starts the kernel if it does not run; returns at once."""
+        """Starts the kernel if it does not run; returns at once. is_ready() tells when it is up."""
         if self.state() == "stopped":
             self.resume()
         if self.state() != "gone":
@@ -133,6 +134,18 @@ class Node:
         environment = {**machine.environment(), **env}
         process.remember(process.launch(machine.command(kernel), self.log("console"), environment),
                          self._pid_file)
+
+    def is_ready(self, item: dict) -> bool:
+        """Whether this Node object is Ready and tells of this boot, not of an earlier one."""
+        if not is_ready(item):
+            return False
+        kernel = self.recall()
+        if self._boot is None or self._boot[0] != kernel:
+            if not self.remote().reachable():
+                return False
+            boot_id = self.capture(["cat", "/proc/sys/kernel/random/boot_id"], 10)
+            self._boot = (kernel, boot_id.strip())
+        return item["status"]["nodeInfo"]["bootID"] == self._boot[1]
 
     def check_running(self) -> None:
         """An error with the console's end when the kernel has ended."""
@@ -198,16 +211,6 @@ class Node:
         """Moves the node's wall clock."""
         self._running()
         self.remote().action("clock", seconds=seconds)
-
-    def wait_listening(self, timeout_seconds: float) -> None:
-        """Until the node takes commands."""
-        deadline = time.monotonic() + timeout_seconds
-        while not self.remote().reachable():
-            self.check_running()
-            if time.monotonic() > deadline:
-                raise with_log(f"node {self.spec.name} does not take commands after "
-                               f"{timeout_seconds:.0f} s", self.log("console"))
-            time.sleep(0.2)
 
 
 def guest_python() -> str:

@@ -15,6 +15,7 @@ static const struct verb {
 } verbs[] = {
 	{"run", verb_run, "measure the DaemonSet pods of this node, and publish what they need"},
 	{"observe", verb_observe, "watch cgroups of this machine and say what each needs"},
+	{"replay", verb_replay, "what recorded containers need, and what would have happened"},
 	{"preflight", verb_preflight, "check what this machine offers, and say what is missing"},
 	{"prepare-state", verb_prepare_state,
 		"hand the state directory over to the agent's group (init container)"},

@@ -8,5 +8,6 @@
 int verb_observe(int argc, char **argv);
 int verb_preflight(int argc, char **argv);
 int verb_prepare_state(int argc, char **argv);
+int verb_replay(int argc, char **argv);
 int verb_run(int argc, char **argv);
 int verb_remove_annotations(int argc, char **argv);

@@ -337,6 +337,7 @@ static void fill_view(struct agent *a, const struct flag_set *flags)
 		.started_wall_usec = clock_wall_usec(a->clock),
 		.started_mono_usec = clock_mono_usec(a->clock),
 		.workloads = &a->workloads,
+		.tracker = &a->tracker,
 		.events = &a->events,
 		.flags = flags,
 		.publisher = a->publisher,

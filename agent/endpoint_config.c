@@ -72,7 +72,7 @@ int endpoint_events(void *arg, const struct http_request *request, struct http_r
 	for (unsigned int i = 0; (event = events_get(view->events, i)); i++)
 		put_event(&w, event);
 	json_end_array(&w);
-	json_end_object(&w);
+	endpoint_end(&w);
 	return 0;
 }
 
@@ -188,6 +188,6 @@ int endpoint_config(void *arg, const struct http_request *request, struct http_r
 	if (view->flags)
 		put_settings(&w, view->flags);
 	json_end_array(&w);
-	json_end_object(&w);
+	endpoint_end(&w);
 	return 0;
 }

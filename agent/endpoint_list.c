@@ -26,7 +26,7 @@ static void recommendations_first(struct endpoint_list *l)
 static void end(struct endpoint_list *l)
 {
 	json_end_array(&l->json);
-	json_end_object(&l->json);
+	endpoint_end(&l->json);
 }
 
 static void put_coverage(struct json_writer *w, const struct coverage *c, enum coverage_line line)
@@ -52,11 +52,11 @@ const char *endpoint_workload_state(
 	reason[0] = 0;
 	if (named &&
 		(entry.state == CONTAINER_NOT_FOUND || entry.state == CONTAINER_NOT_MEASURABLE)) {
-		(void)snprintf(reason, ENDPOINT_REASON_MAX, "%s", entry.reason);
+		(void)snprintf(reason, ENDPOINT_REASON_MAX, "%s", endpoint_why_not(&entry));
 		return container_state_name(entry.state);
 	}
 	if (named && entry.state == CONTAINER_WAITING)
-		(void)snprintf(reason, ENDPOINT_REASON_MAX, "%s", entry.reason);
+		(void)snprintf(reason, ENDPOINT_REASON_MAX, "%s", endpoint_why_not(&entry));
 	else if (!w->here)
 		(void)snprintf(reason, ENDPOINT_REASON_MAX, "no pod of it is on this node now");
 	if (workload_ready(w)) {
@@ -153,7 +153,7 @@ static void recommendation_container(struct endpoint_list *l, const struct conta
 		w, entry->state == CONTAINER_NOT_FOUND || entry->state == CONTAINER_NOT_MEASURABLE
 			   ? container_state_name(entry->state)
 			   : "learning");
-	endpoint_text(w, "reason", entry->reason);
+	endpoint_text(w, "reason", endpoint_why_not(entry));
 	json_end_object(w);
 }
 
@@ -382,7 +382,7 @@ static void container_item(struct endpoint_list *l, const struct container_entry
 	endpoint_text(w, "cgroup", entry->cgroup);
 	json_key(w, "state");
 	json_string(w, container_state_name(entry->state));
-	endpoint_text(w, "reason", entry->reason);
+	endpoint_text(w, "reason", endpoint_why_not(entry));
 	if (entry->measured)
 		put_measured(w, l->view, entry->measured);
 	json_end_object(w);

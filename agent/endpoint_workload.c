@@ -106,7 +106,7 @@ int endpoint_histogram(void *arg, const struct http_request *request,
 		json_key(&w, endpoint_bound_name(b));
 		json_i64(&w, rec.amounts[b].value[r]);
 	}
-	json_end_object(&w);
+	endpoint_end(&w);
 	return 0;
 }
 
@@ -335,7 +335,7 @@ int endpoint_explain(void *arg, const struct http_request *request, struct http_
 	endpoint_bounds(&w, &rec);
 	endpoint_published(&w, &work->publish);
 	put_next(&w, view, work, &facts, now);
-	json_end_object(&w);
+	endpoint_end(&w);
 	return 0;
 }
 
@@ -450,6 +450,6 @@ int endpoint_history(void *arg, const struct http_request *request, struct http_
 		json_end_array(&w);
 	}
 	json_end_object(&w);
-	json_end_object(&w);
+	endpoint_end(&w);
 	return 0;
 }

@@ -63,6 +63,20 @@ void endpoint_text(struct json_writer *w, const char *key, const char *value)
 	json_string(w, value);
 }
 
+void endpoint_end(struct json_writer *w)
+{
+	json_end_object(w);
+	(void)buf_putc(w->b, '\n');
+}
+
+const char *endpoint_why_not(const struct container_entry *entry)
+{
+	if (entry->reason[0] || entry->state != CONTAINER_WAITING)
+		return entry->reason;
+	return entry->container_id[0] ? "its cgroup is not there yet"
+				      : "the kubelet has not told its container ID yet";
+}
+
 int64_t endpoint_now(const struct agent_view *view)
 {
 	return clock_wall_usec(view->clock) * NSEC_PER_USEC;

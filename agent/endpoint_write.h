@@ -26,8 +26,12 @@ void endpoint_bounds(struct json_writer *w, const struct recommendation *r);
 /* Members namespace, daemonset, container. */
 void endpoint_key(
 	struct json_writer *w, const char *namespace, const char *daemonset, const char *container);
-/* A member, left out when it is "" . */
+/* Ends the outermost object, and the line. */
+void endpoint_end(struct json_writer *w);
+/* A member, left out when it is "". */
 void endpoint_text(struct json_writer *w, const char *key, const char *value);
+/* Why a container is not sampled; "" when it is. */
+const char *endpoint_why_not(const struct container_entry *entry);
 /* Wall time in ns. */
 int64_t endpoint_now(const struct agent_view *view);
 

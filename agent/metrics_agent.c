@@ -225,7 +225,7 @@ static void saved_at(struct metrics *m)
 
 static void saved_bytes(struct metrics *m)
 {
-	if (metrics_view(m)->store)
+	if (metrics_view(m)->store && metrics_view(m)->store->saved_bytes)
 		metric_put(m, (double)metrics_view(m)->store->saved_bytes);
 }
 

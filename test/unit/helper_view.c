@@ -142,7 +142,7 @@ void fixture_fill(struct fixture *f)
 		"proxy-1", "uid-2", "", "", CONTAINER_NOT_MEASURABLE,
 		"runs in a virtual machine (\xff<script>\"\\\n\xf0\x9f\x90\xb3)", NULL};
 	f->entries[f->n_entries++] = (struct container_entry){"kube-system", "\xd0\xb6\xff", "new",
-		"", "", "", "", CONTAINER_WAITING, "its cgroup is not there yet", NULL};
+		"", "", "0a1b", "", CONTAINER_WAITING, "", NULL};
 	f->entries[f->n_entries++] = (struct container_entry){"", "", "", "", "", "ffff", "a/b",
 		CONTAINER_HELD, "whose it is is not known yet", &f->measured};
 	f->health[f->n_health++] = (struct health_item){"pods", HEALTH_OK, ""};

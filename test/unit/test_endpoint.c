@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+
+#include "base/file.h"
 #include "helper_view.h"
 #include "unit.h"
 
@@ -26,6 +29,23 @@ static void every_path_answers_in_json(void **state)
 		assert_true(contains(&r.body, "\"node\":\"node-a\""));
 		buf_finish(&r.body);
 	}
+	fixture_finish(&f);
+}
+
+static void every_path_is_documented(void **state)
+{
+	_cleanup_buf_ struct buf doc = BUF_INIT(1 << 20);
+
+	fixture_init(&f);
+	assert_int_equal(file_read(AT_FDCWD, TEST_DATA "/../../docs/endpoint.md", &doc, NULL), 0);
+	for (unsigned int i = 0; i < ENDPOINT_ROUTES; i++) {
+		char row[128];
+
+		(void)snprintf(row, sizeof(row), "\n| `%s` | ", f.endpoint.routes[i].pattern);
+		if (!contains(&doc, row))
+			fail_msg("docs/endpoint.md lacks the row:%s", row);
+	}
+	assert_int_equal(count(&doc, "\n| `/"), ENDPOINT_ROUTES);
 	fixture_finish(&f);
 }
 
@@ -396,6 +416,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_path_answers_in_json),
+		cmocka_unit_test(every_path_is_documented),
 		cmocka_unit_test(nothing_known_is_an_answer_too),
 		cmocka_unit_test(recommendations_say_what_is_known_and_no_more),
 		cmocka_unit_test(containers_say_what_is_sampled_and_why_not),

@@ -15,9 +15,22 @@
 #define WINDOW_MIN_USEC (250 * USEC_PER_MSEC) /* less says nothing about CPU use */
 #define WINDOW_TOLERANCE 0.1 /* a window this near to the nominal length counts as nominal */
 
-static int64_t wall_ns(const struct sampler *s)
+/* Wall time of a monotonic instant, by the last look at both clocks: a round looks at them once,
+ * and for each container only at the monotonic one. */
+static int64_t wall_ns(const struct sampler *s, uint64_t mono_usec)
 {
-	return clock_wall_usec(s->clock) * NSEC_PER_USEC;
+	return (s->watch.wall_usec + (int64_t)(mono_usec - s->watch.mono_usec)) * NSEC_PER_USEC;
+}
+
+static void look_at_clock(struct sampler *s)
+{
+	int64_t jump = clock_watch_look(&s->watch, s->clock, CLOCK_JUMP_USEC);
+
+	if (!jump)
+		return;
+	s->clock_jumps++;
+	if (s->events.clock_jumped)
+		s->events.clock_jumped(i64_mul_sat(jump, NSEC_PER_USEC), s->events.arg);
 }
 
 /* ---- CPU */
@@ -102,7 +115,7 @@ static void window_close(struct sampler *s, struct container *c)
 	millicores = window_demand(s, c, millicores, elapsed);
 	minutes = window_minutes(s, elapsed);
 	/* The sample belongs to the instant of the last reading. */
-	t = wall_ns(s) - (int64_t)(clock_mono_usec(s->clock) - c->last_usec) * NSEC_PER_USEC;
+	t = wall_ns(s, c->last_usec);
 	if (usage_add_cpu(c->usage, t, millicores, minutes) < 0)
 		return;
 	c->usage->throttled_minutes += c->throttled;
@@ -164,7 +177,7 @@ static void look_ahead(struct sampler *s, struct container *c, uint64_t now)
 {
 	enum ahead_verdict verdict;
 	uint64_t bytes, limit = 0;
-	int64_t t = wall_ns(s);
+	int64_t t = wall_ns(s, now);
 	bool fast;
 
 	if (!c->usage || !c->knobs->ahead_of_oom || c->sample.stat_outcome != CG_OK ||
@@ -191,7 +204,7 @@ static void take_memory(struct sampler *s, struct container *c, uint64_t now)
 	if (c->working_set_known) {
 		c->working_set_bytes = c->last_working_set_bytes = bytes;
 		if (c->usage)
-			(void)usage_add_memory(c->usage, wall_ns(s), as_amount(bytes));
+			(void)usage_add_memory(c->usage, wall_ns(s, now), as_amount(bytes));
 		else
 			c->held_peak_bytes = MAX(c->held_peak_bytes, bytes);
 	}
@@ -233,7 +246,7 @@ static void sample(struct sampler *s, struct container *c)
 {
 	uint64_t now;
 
-	read_limits(s, c, clock_mono_usec(s->clock));
+	read_limits(s, c, s->watch.mono_usec);
 	cgleaf_read(&c->leaf, &s->io, &c->sample);
 	if (cgleaf_sample_gone(&c->sample)) {
 		sampler_gone(s, c);
@@ -295,23 +308,13 @@ static void rebalance(struct sampler *s)
 	}
 }
 
-static void look_at_clock(struct sampler *s)
-{
-	int64_t jump = clock_watch_look(&s->watch, s->clock, CLOCK_JUMP_USEC);
-
-	if (!jump)
-		return;
-	s->clock_jumps++;
-	if (s->events.clock_jumped)
-		s->events.clock_jumped(i64_mul_sat(jump, NSEC_PER_USEC), s->events.arg);
-}
-
 void sampler_round(struct sampler *s)
 {
-	uint64_t now = clock_mono_usec(s->clock);
 	bool short_of_fds = false;
+	uint64_t now;
 
 	look_at_clock(s);
+	now = s->watch.mono_usec;
 	if (!s->swap_read_usec || now - s->swap_read_usec >= LIMITS_INTERVAL_USEC) {
 		s->swap_free_bytes = swap_free(&s->io);
 		s->swap_read_usec = MAX(now, (uint64_t)1);
@@ -335,7 +338,8 @@ void sampler_look(struct sampler *s, struct container *c)
 
 	if (c->gone)
 		return;
-	read_limits(s, c, clock_mono_usec(s->clock));
+	look_at_clock(s);
+	read_limits(s, c, s->watch.mono_usec);
 	cgleaf_read_memory(&c->leaf, &s->io, &sample);
 	if (cgleaf_sample_gone(&sample)) {
 		sampler_gone(s, c);
@@ -358,6 +362,7 @@ void sampler_round_fast(struct sampler *s)
 
 void sampler_close_windows(struct sampler *s)
 {
+	look_at_clock(s);
 	for (struct container *c = s->first; c; c = c->next)
 		if (!c->gone)
 			window_close(s, c);
@@ -394,6 +399,7 @@ void sampler_add(struct sampler *s, struct container *c)
 	s->last = c;
 	s->n_containers++;
 	(void)cgleaf_hold(&c->leaf, &s->io);
+	look_at_clock(s);
 	sample(s, c);
 }
 

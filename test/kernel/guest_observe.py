@@ -141,8 +141,10 @@ def a_busy_loop_under_a_quota_climbs_to_its_need() -> None:
     steps = [100]
     while True:
         now = observe.containers["/climb/ctr"]
-        if now["cpu"]["throttled_fraction"] < 0.05 or len(steps) > 8:
+        # At the top nothing is throttled, or what it would get more is no more than it has.
+        if now["cpu"]["throttled_fraction"] < 0.05 or target(now, "cpu_millicores") <= steps[-1] * 1.02:
             break
+        assert len(steps) < 9, steps
         steps.append(target(now, "cpu_millicores"))
         leaf.set("cpu.max", f"{steps[-1] * 100} 100000")
         seen = now["samples"]
@@ -164,8 +166,9 @@ def bursts_under_a_quota_are_not_overstated() -> None:
         for quota in quotas:
             held[name, quota] = Cgroup(f"burst/{name}-{quota}", cpu__max=f"{quota * 100} 100000")
             held[name, quota].load(f"--busy={busy}")
-    observe = Observe("--cpu-window=5s", "/burst/*")
-    last = observe.wait("four windows each", lambda c: len(c) == 6 and all(x["samples"] >= 4 for x in c.values()) and c)
+    # This kernel counts CPU time in ticks of 10 ms: shorter windows would measure that.
+    observe = Observe("/burst/*")
+    last = observe.wait("three windows each", lambda c: len(c) == 6 and all(x["samples"] >= 3 for x in c.values()) and c)
     assert observe.stop() == 0
     for (name, quota), leaf in held.items():
         unthrottled = target(last[free[name].name], "cpu_millicores")

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the kernel tests inside User Mode Linux guests, several at a time, and adds up what they report.
 
-    run.py BUILD_DIR [NAME...]      NAME: only guests whose name contains it
+    run.py BUILD_DIR [NAME...]      NAME: only guests whose name contains it. `bench` only runs when
+                                    named: it measures and prints, and has nothing to fail.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
@@ -31,12 +33,16 @@ class Guest:
 
 def guests(build: Path) -> list[Guest]:
     environment = f"PERNODE_LOAD={build}/test/load PERNODE_AGENT={build}/pernode-agent"
+    measured = os.environ.get("PERNODE_BENCH_AGENT")
     tests = f"{environment} {build}/test"
-    observe = f"{environment} PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 {HERE}/guest_observe.py"
+    observe = f"{environment} /usr/bin/python3 -B {HERE}/guest_observe.py"
     return [
         Guest("oom", 128, 240, {"oom": f"{tests}/kernel_oom"}),
         Guest("sampler", 128, 240, {"sampler": f"{tests}/kernel_sampler"}),
         Guest("observe", 448, 300, {"observe": observe}),
+        Guest("bench", 256, 240, {"bench": f"{environment} PERNODE_BENCH={build}/test/bench_sampling "
+                                           + (f"PERNODE_AGENT={Path(measured).resolve()} " if measured else "")
+                                           + f"/usr/bin/python3 -B {HERE}/guest_bench.py"}),
     ]
 
 
@@ -77,7 +83,8 @@ def run_guest(guest: Guest, directory: Path) -> Result:
 
 def main(arguments: list[str]) -> int:
     build, wanted = Path(arguments[0]).resolve(), arguments[1:]
-    chosen = [g for g in guests(build) if not wanted or any(w in g.name for w in wanted)]
+    chosen = [g for g in guests(build)
+              if any(w in g.name for w in wanted) or not wanted and g.name != "bench"]
     logs = build / "kernel"
     logs.mkdir(exist_ok=True)
     started = time.monotonic()

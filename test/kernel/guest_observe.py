@@ -151,8 +151,9 @@ def a_busy_loop_under_a_quota_climbs_to_its_need() -> None:
         # One window has both quotas in it; the second one tells.
         observe.wait("two windows", lambda c, n=seen: c["/climb/ctr"]["samples"] >= n + 2)
     print(f"note: quota {' -> '.join(map(str, steps))}m for a loop that can use one CPU")
-    # The guest has one CPU, and the test uses some of it.
-    assert 800 <= steps[-1] <= 1500, steps
+    # The guest has one CPU, and may have to share that with its host: the top is where nothing is held back any more.
+    assert 450 <= steps[-1] <= 1500, steps
+    assert steps[-1] >= 800 or now["cpu"]["throttled_fraction"] < 0.05, (steps, now)
     assert observe.stop() == 0
     leaf.remove()
 

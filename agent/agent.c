@@ -226,8 +226,6 @@ static int start_tracker(struct agent *a, int64_t since_ns, struct err *e)
 	const struct agent_settings *s = a->settings;
 	struct tracker_options options = {
 		.interval_usec = (uint64_t)(s->interval_ns / NSEC_PER_USEC),
-		.ahead_of_oom = s->knobs.ahead_of_oom > 0,
-		.throttling_demand = s->knobs.throttling_demand > 0,
 		.since_ns = since_ns,
 		.unsupported = a->unsupported.text[0] ? a->unsupported.text : NULL,
 		.urgent = on_urgent,

@@ -43,8 +43,6 @@ struct sampler {
 	unsigned int n_cpus;
 	uint64_t interval_usec;
 	uint64_t window_usec;
-	bool ahead_of_oom;        /* look at containers that near their limit every second */
-	bool throttling_demand;   /* a throttled window's sample is more than its usage */
 	uint64_t swap_free_bytes; /* of the machine; re-read once a minute */
 	uint64_t swap_read_usec;
 

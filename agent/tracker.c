@@ -330,8 +330,6 @@ int tracker_init(struct tracker *t, struct loop *loop, const struct clock *clock
 	cgfind_init(&t->find, root_fd);
 	sampler_init(
 		&t->sampler, clock, options->interval_usec, USEC_PER_MINUTE, 64, &sampler_events);
-	t->sampler.ahead_of_oom = options->ahead_of_oom;
-	t->sampler.throttling_demand = options->throttling_demand;
 	int r = oomwatch_init(&t->oomwatch, loop, clock, &t->sampler.io, &oom_events);
 	if (r == 0)
 		r = loop_timer_init(loop, &t->round, on_round, t);

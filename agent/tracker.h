@@ -27,7 +27,6 @@
 
 struct tracker_options {
 	uint64_t interval_usec;
-	bool ahead_of_oom, throttling_demand;
 	/* OOM kills that ended before were seen by an earlier run, or are nobody's business: wall
 	 * time. */
 	int64_t since_ns;

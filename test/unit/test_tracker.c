@@ -52,8 +52,6 @@ static void on_synced(void *arg)
 static void start(struct bed *bed)
 {
 	struct tracker_options options = {.interval_usec = 10 * USEC_PER_SEC,
-		.ahead_of_oom = true,
-		.throttling_demand = true,
 		.since_ns = T0_USEC * NSEC_PER_USEC,
 		.urgent = on_urgent,
 		.synced = on_synced,

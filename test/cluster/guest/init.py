@@ -10,6 +10,7 @@ Directories of the host that the node needs are mounted under /run/lab.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -24,6 +25,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import control  # noqa: E402  (its directory is only now in the path)
 import files    # noqa: E402
+
+# mount(2)
+MS_RDONLY, MS_NOSUID, MS_REMOUNT, MS_BIND = 1, 2, 32, 4096
 
 LAB = Path("/run/lab")
 SOCKET = Path("/run/containerd/containerd.sock")
@@ -49,8 +53,18 @@ def mount(kind: str, where: str | Path, source: str = "none", options: str = "")
     run("mount", "-t", kind, *(["-o", options] if options else []), source, where)
 
 
+def ignore_suid() -> None:
+    """Where the kernel runs without root, the host's mount(8) belongs to nobody in here, and its
+    set-uid bit would take root's powers away. On a node everything runs as root anyway."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    flags = MS_RDONLY | MS_NOSUID | MS_REMOUNT | MS_BIND
+    if libc.mount(b"none", b"/", None, ctypes.c_ulong(flags), None) != 0:
+        raise OSError(ctypes.get_errno(), "cannot remount / without set-uid")
+
+
 def mount_basics() -> None:
     """What every init mounts. devtmpfs is there already when the kernel mounted it."""
+    ignore_suid()
     mount("proc", "/proc")
     mount("sysfs", "/sys")
     if not Path("/dev/null").exists():

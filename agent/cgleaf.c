@@ -318,7 +318,7 @@ void cgleaf_read_limits(const struct cgleaf *l, struct cgio *io, struct cgleaf_l
 enum cg_outcome cgleaf_read_throttling(
 	const struct cgleaf *l, struct cgio *io, enum cgleaf_level level, struct cpu_stat *ret)
 {
-	struct str text;
+	struct str text = {0};
 	enum cg_outcome outcome = CG_NO_FILE;
 
 	if (l->levels[level] >= 0)

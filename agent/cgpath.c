@@ -46,31 +46,31 @@ static struct str trailing_id(struct str s)
 	return id;
 }
 
-/* The UID in "pod<uid>" or "…-pod<uid>": the last "pod" that starts a word counts. A systemd name
- * of a UID with dashes has underscores, so that a dash after "pod" is only there with the cgroupfs
- * driver, where the name starts with it. */
+/* The whole of s as a UID; empty when it is none. */
+static struct str uid_of(struct str s)
+{
+	if (s.n == 0 || s.n > POD_UID_LENGTH_MAX)
+		return (struct str){0};
+	for (size_t i = 0; i < s.n; i++)
+		if (!is_uid_char(s.p[i]))
+			return (struct str){0};
+	return s;
+}
+
+/* The UID in "…-pod<uid>", a systemd name without its suffix: the last "pod" that starts a word
+ * counts. A UID's dashes are underscores there. */
 static struct str uid_after_pod(struct str s)
 {
-	for (size_t i = s.n; i-- > 0;) {
-		struct str uid;
-
-		if (s.n - i <= 3 || memcmp(s.p + i, "pod", 3) != 0 || (i > 0 && s.p[i - 1] != '-'))
-			continue;
-		uid = (struct str){s.p + i + 3, s.n - i - 3};
-		if (uid.n > POD_UID_LENGTH_MAX)
-			return (struct str){0};
-		for (size_t j = 0; j < uid.n; j++)
-			if (!is_uid_char(uid.p[j]))
-				return (struct str){0};
-		return uid;
-	}
+	for (size_t i = s.n; i-- > 0;)
+		if (s.n - i > 3 && memcmp(s.p + i, "pod", 3) == 0 && (i == 0 || s.p[i - 1] == '-'))
+			return uid_of((struct str){s.p + i + 3, s.n - i - 3});
 	return (struct str){0};
 }
 
 static bool is_last_word(struct str s, struct str word)
 {
 	return str_eq(s, word) ||
-	       (s.n > word.n && str_ends(s, word) && s.p[s.n - word.n - 1] == '-');
+	       (s.p && s.n > word.n && str_ends(s, word) && s.p[s.n - word.n - 1] == '-');
 }
 
 /* "<slice>:<prefix>:<id>", the argument of systemd, made into a directory. */
@@ -96,14 +96,10 @@ static enum cgname_kind parse_level(struct str name, bool slice, struct cgname *
 		return slice || str_is(name, "burstable") || str_is(name, "besteffort")
 			       ? CGNAME_QOS
 			       : CGNAME_OTHER;
-	if (!slice && !str_starts(name, STR("pod")))
-		return CGNAME_OTHER;
-	c->uid = slice ? uid_after_pod(name) : (struct str){name.p + 3, name.n - 3};
-	if (!slice && (!c->uid.n || c->uid.n > POD_UID_LENGTH_MAX))
-		c->uid = (struct str){0};
-	for (size_t i = 0; i < c->uid.n; i++)
-		if (!is_uid_char(c->uid.p[i]))
-			c->uid = (struct str){0};
+	if (slice)
+		c->uid = uid_after_pod(name);
+	else if (name.p && str_starts(name, STR("pod")))
+		c->uid = uid_of((struct str){name.p + 3, name.n - 3});
 	return c->uid.p ? CGNAME_POD : CGNAME_OTHER;
 }
 

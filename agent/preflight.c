@@ -256,7 +256,7 @@ static void check_state_dir(struct report *report, const char *path, bool given)
 {
 	static const char *const advice =
 		"history would be lost at every restart: give a directory that this uid can write";
-	_cleanup_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int dir = open(path ? path : "", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct err e;
 	int r;
 

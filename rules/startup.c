@@ -29,7 +29,7 @@ bool startup_running(const struct startup *s)
 	return s->started != TIME_NONE;
 }
 
-static bool settled(const struct startup *s)
+static bool settled(const struct startup *s, double usual_millicores)
 {
 	double low = s->recent[0], high = s->recent[0];
 
@@ -39,7 +39,7 @@ static bool settled(const struct startup *s)
 		low = fmin(low, s->recent[i]);
 		high = fmax(high, s->recent[i]);
 	}
-	return high - low <= fmax(CLOSE_MILLICORES, CLOSE_SHARE * high);
+	return high <= usual_millicores && high - low <= fmax(CLOSE_MILLICORES, CLOSE_SHARE * high);
 }
 
 static void learn(struct startup *s, int64_t since, double millicores)
@@ -54,7 +54,8 @@ static void learn(struct startup *s, int64_t since, double millicores)
 	s->kept++;
 }
 
-bool startup_take(struct startup *s, int64_t t, double millicores, struct startup_settled *ret)
+bool startup_take(struct startup *s, int64_t t, double millicores, double usual_millicores,
+	struct startup_settled *ret)
 {
 	int64_t since = instant_since(t, s->started);
 
@@ -76,7 +77,7 @@ bool startup_take(struct startup *s, int64_t t, double millicores, struct startu
 	s->recent[s->n_recent] = millicores;
 	s->recent_at[s->n_recent++] = t;
 	learn(s, since, millicores);
-	if (!settled(s))
+	if (!settled(s, usual_millicores))
 		return true;
 	for (uint32_t i = 0; i < STARTUP_SETTLED; i++) {
 		ret->millicores[i] = s->recent[i];

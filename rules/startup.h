@@ -34,8 +34,10 @@ struct startup_settled {
 void startup_init(struct startup *s);
 void startup_begin(struct startup *s, int64_t t);
 bool startup_running(const struct startup *s);
-/* A CPU sample at t while running. True: kept apart. False: start-up is over; *ret holds what to
- * count, this sample included. */
-bool startup_take(struct startup *s, int64_t t, double millicores, struct startup_settled *ret);
+/* A CPU sample at t while running. usual_millicores: what history says is seldom exceeded; a daemon
+ * that catches up at a steady pace has not settled. True: kept apart. False: start-up is over; *ret
+ * holds what to count, this sample included. */
+bool startup_take(struct startup *s, int64_t t, double millicores, double usual_millicores,
+	struct startup_settled *ret);
 /* The highest mean of the profile's minutes; 0 when there was no start. */
 double startup_peak(const struct startup *s);

@@ -59,6 +59,12 @@ static void count_cpu(struct usage_history *u, int64_t t, double millicores, dou
 	u->cpu_minutes += minutes;
 }
 
+/* Seldom exceeded. */
+static double usual_cpu(const struct usage_history *u)
+{
+	return (double)histogram_percentile(&u->histogram[RESOURCE_CPU], 0.95);
+}
+
 int usage_add_cpu(struct usage_history *u, int64_t t, double millicores, double minutes)
 {
 	struct startup_settled settled;
@@ -74,7 +80,7 @@ int usage_add_cpu(struct usage_history *u, int64_t t, double millicores, double 
 		count_cpu(u, t, millicores, minutes);
 		return 0;
 	}
-	if (startup_take(&u->startup, t, millicores, &settled))
+	if (startup_take(&u->startup, t, millicores, usual_cpu(u), &settled))
 		return 0;
 	for (uint32_t i = 0; i < settled.n; i++)
 		count_cpu(u, settled.at[i], settled.millicores[i], minutes);

@@ -233,6 +233,27 @@ static void catching_up_after_a_restart_is_kept_apart(void **state)
 	assert_int_equal(u.cpu_samples, 124);
 }
 
+static void catching_up_at_a_steady_pace_has_not_settled(void **state)
+{
+	struct usage_history u;
+	int64_t t = T0 + 2 * INSTANT_HOUR;
+
+	steady_hours(&u, 2, 50);
+	usage_restart(&u, t - 1);
+	for (int i = 0; i < 8; i++)
+		(void)usage_add_cpu(&u, t + i * INSTANT_MINUTE, 400, 1);
+	assert_int_equal(u.cpu_samples, 120);
+	for (int i = 8; i < 11; i++)
+		(void)usage_add_cpu(&u, t + i * INSTANT_MINUTE, 50, 1);
+	assert_true(histogram_percentile(&u.histogram[RESOURCE_CPU], 1) < 60);
+	assert_false(startup_running(&u.startup));
+	/* What lasts is a need. */
+	usage_restart(&u, t + INSTANT_HOUR - 1);
+	for (int i = 0; i < 20; i++)
+		(void)usage_add_cpu(&u, t + INSTANT_HOUR + i * INSTANT_MINUTE, 400, 1);
+	assert_true(histogram_percentile(&u.histogram[RESOURCE_CPU], 1) > 400);
+}
+
 static void start_up_ends_after_ten_minutes(void **state)
 {
 	struct usage_history u;
@@ -430,6 +451,7 @@ int main(void)
 		cmocka_unit_test(early_warning_raises_without_counting),
 		cmocka_unit_test(restart_renews_the_window_only_upstream),
 		cmocka_unit_test(catching_up_after_a_restart_is_kept_apart),
+		cmocka_unit_test(catching_up_at_a_steady_pace_has_not_settled),
 		cmocka_unit_test(start_up_ends_after_ten_minutes),
 		cmocka_unit_test(a_first_start_counts),
 		cmocka_unit_test(saved_and_loaded_is_the_same),

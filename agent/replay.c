@@ -111,10 +111,10 @@ static int run(const struct replay_settings *s, char **files)
 	if (replay_init(&r, s, &e) < 0)
 		return complain(&e);
 	int exit_code = read_files(&r, files);
-	if (r.n_series > 0 && !(exit_code && s->strict)) {
+	if (exit_code == EXIT_SUCCESS || !s->strict) {
 		replay_conclude(&r);
-		int printed = print(&r);
-		exit_code = exit_code ? exit_code : printed;
+		if (r.n_series > 0 && print(&r) != EXIT_SUCCESS)
+			exit_code = EXIT_FAILURE;
 	}
 	replay_finish(&r);
 	return exit_code;

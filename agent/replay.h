@@ -75,8 +75,6 @@ struct replay_row {
 int replay_init(struct replay *r, const struct replay_settings *s, struct err *e);
 void replay_finish(struct replay *r);
 
-/* NULL: there is none of that name. */
-struct replay_series *replay_series_find(const struct replay *r, struct str name);
 /* Finds or makes a series. -ENOSPC: too many; -EINVAL: a name that is none; -ENOMEM. */
 int replay_series_get(struct replay *r, struct str name, struct replay_series **ret, struct err *e);
 /* Takes a row in, all of it or nothing. -ESTALE, -EINVAL: refused, with the reason in e; that is a
@@ -91,7 +89,7 @@ int replay_bad(struct replay *r, struct replay_source *from, const char *place,
 /* How many were left out by replay_bad. */
 void replay_source_end(const struct replay_source *from);
 
-/* After the last row: recommendations and reports. */
+/* After the last row: recommendations and reports. Series without a usable row are gone then. */
 void replay_conclude(struct replay *r);
 
 /* Bytes of a file (plain or gzip, "-" is stdin) to a sink, with progress on a terminal. -errno with

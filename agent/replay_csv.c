@@ -134,24 +134,28 @@ static int read_row(const struct csv_input *in, const struct csv_row *row, struc
 	return r;
 }
 
+/* A line that tells no series is counted for the one of a file that has no such column. */
+static int refuse(
+	struct csv_input *in, uint64_t line, const struct str *series, const struct err *e)
+{
+	const struct str unnamed = {NULL, 0};
+	struct replay_series *s = NULL;
+	struct err ignored;
+	char place[24];
+
+	if (!series && in->column[COLUMN_SERIES] == NO_COLUMN)
+		series = &unnamed;
+	if (series)
+		(void)replay_series_get(in->replay, *series, &s, &ignored);
+	(void)snprintf(place, sizeof(place), "%llu", (unsigned long long)line);
+	return replay_bad(in->replay, &in->from, place, s, e);
+}
+
 static int on_bad(void *arg, uint64_t line, const struct err *e)
 {
 	struct csv_input *in = arg;
-	char place[24];
 
-	if (in->n_header == 0)
-		return not_usable(in);
-	(void)snprintf(place, sizeof place, "%llu", (unsigned long long)line);
-	return replay_bad(in->replay, &in->from, place, NULL, e);
-}
-
-static int refuse(
-	struct csv_input *in, const struct csv_row *row, struct str series, const struct err *e)
-{
-	char place[24];
-
-	(void)snprintf(place, sizeof place, "%llu", (unsigned long long)row->line);
-	return replay_bad(in->replay, &in->from, place, replay_series_find(in->replay, series), e);
+	return in->n_header == 0 ? not_usable(in) : refuse(in, line, NULL, e);
 }
 
 static int on_row(void *arg, const struct csv_row *row)
@@ -166,7 +170,7 @@ static int on_row(void *arg, const struct csv_row *row)
 	if (row->n != in->n_header) {
 		(void)err_set(&e, EINVAL, "%zu cells, expected %zu as in the header", row->n,
 			in->n_header);
-		return refuse(in, row, (struct str){NULL, 0}, &e);
+		return refuse(in, row->line, NULL, &e);
 	}
 	struct str name = cell(in, row, COLUMN_SERIES);
 	int r = read_row(in, row, &values, &e);
@@ -182,7 +186,7 @@ static int on_row(void *arg, const struct csv_row *row)
 	if (r == 0)
 		r = replay_take(in->replay, s, &values, &e);
 	if (r < 0)
-		return refuse(in, row, name, &e);
+		return refuse(in, row->line, &name, &e);
 	in->from.rows++;
 	return 0;
 }

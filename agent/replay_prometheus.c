@@ -17,6 +17,7 @@ struct part {
 	size_t n_labels; /* bytes */
 	int64_t start;   /* of the first sample of this label set in either file */
 	uint64_t first, n;
+	uint64_t bad; /* values that could not be used */
 	enum resource resource;
 };
 
@@ -67,6 +68,7 @@ static int bad_value(
 	(void)err_set(&e, EINVAL, "%s is \"%.*s\", expected %s", what,
 		text.n > 40 ? 40 : (int)text.n, text.p ? text.p : "", expected);
 	in->usable = false;
+	in->current.bad++;
 	return replay_bad(in->replay, &in->from, place, NULL, &e);
 }
 
@@ -341,6 +343,7 @@ static int replay_joined(struct replay *r, const struct parts *all, const struct
 		return result;
 	if (result < 0)
 		return replay_bad(r, from, any->name, NULL, e);
+	s->bad_rows += (cpu ? cpu->bad : 0) + (memory ? memory->bad : 0);
 	spool_cursor_init(&c, &all->spool, cpu ? cpu->first : 0, cpu ? cpu->n : 0);
 	spool_cursor_init(&m, &all->spool, memory ? memory->first : 0, memory ? memory->n : 0);
 	while (next_row(&c, &m, &row, &error) && error == 0) {

@@ -98,14 +98,6 @@ static int make_series(struct replay *r, struct str name, uint64_t hash, struct 
 	return 0;
 }
 
-struct replay_series *replay_series_find(const struct replay *r, struct str name)
-{
-	if (r->latest && str_is(name, r->latest->name))
-		return r->latest;
-	const uint32_t *slot = r->table_size ? slot_of(r, name, hash_of(name)) : NULL;
-	return slot && *slot ? r->series[*slot - 1] : NULL;
-}
-
 int replay_series_get(struct replay *r, struct str name, struct replay_series **ret, struct err *e)
 {
 	if (r->latest && str_is(name, r->latest->name)) {
@@ -212,8 +204,31 @@ void replay_source_end(const struct replay_source *from)
 			(unsigned long long)(from->bad - REPLAY_BAD_SHOWN));
 }
 
+/* A series of which nothing could be used is none. */
+static void drop_empty(struct replay *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_series; i++) {
+		struct replay_series *s = r->series[i];
+		if (s->since != TIME_NONE) {
+			r->series[n++] = s;
+			continue;
+		}
+		free(s->name);
+		free(s);
+	}
+	r->n_series = n;
+	r->latest = NULL;
+	/* The table's indexes are no longer right; nothing is looked up any more. */
+	free(r->table);
+	r->table = NULL;
+	r->table_size = 0;
+}
+
 void replay_conclude(struct replay *r)
 {
+	drop_empty(r);
 	for (size_t i = 0; i < r->n_series; i++)
 		whatif_end(r->series[i]->whatif);
 	for (size_t i = 0; i < r->n_series; i++) {

@@ -323,6 +323,22 @@ static void equal_times_are_no_mistake(void **state)
 	assert_says(&o.out, "\"samples\":2,");
 }
 
+static void bad_lines_are_counted_for_their_series(void **state)
+{
+	_cleanup_outcome_ struct outcome o, unnamed;
+
+	put_file("bad.csv", STR("time,series,cpu_cores\nx,a,1\n1,a,1\nx,b,1\n2,a\n3,c,\n"));
+	REPLAY(&o, "--output=csv", "bad.csv");
+	assert_int_equal(o.exit_code, 0);
+	assert_says(&o.out, "\na,1,1,0,");
+	/* nothing of b could be used, nothing of c was recorded */
+	assert_null(strstr(o.out.p, "\nb,"));
+	assert_null(strstr(o.out.p, "\nc,"));
+	put_file("bad.csv", STR("time,cpu_cores\nx,1\n1,1\n2\n3,\"\n"));
+	REPLAY(&unnamed, "--output=csv", "bad.csv");
+	assert_says(&unnamed.out, "\n,1,3,0,");
+}
+
 static void many_bad_lines_are_counted(void **state)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1U << 20);
@@ -482,7 +498,7 @@ static void prometheus_answers_that_are_none_are_named(void **state)
 		assert_says(&o.err, t[i].says);
 		assert_int_equal(o.exit_code, t[i].exit_code);
 		if (t[i].exit_code == 0)
-			assert_says(&o.out, "\"samples\":2,");
+			assert_says(&o.out, "\"samples\":2,\"badLines\":6,");
 	}
 }
 
@@ -603,6 +619,7 @@ int main(void)
 		cmocka_unit_test(series_are_kept_apart_and_go_on_in_the_next_file),
 		cmocka_unit_test(each_bad_line_is_told_and_costs_only_itself),
 		cmocka_unit_test(equal_times_are_no_mistake),
+		cmocka_unit_test(bad_lines_are_counted_for_their_series),
 		cmocka_unit_test(many_bad_lines_are_counted),
 		cmocka_unit_test(files_that_are_none_are_named),
 		cmocka_unit_test(wrong_flags_are_usage_errors),

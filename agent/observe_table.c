@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "agent/cgtree.h"
 #include "agent/observe.h"
@@ -113,18 +114,27 @@ static bool is_parent(const char *parent, const char *path)
 	return strlen(parent) == n && memcmp(parent, path, n) == 0;
 }
 
-/* The one that holds path; taken once more. A pod directory that was removed and made again is
- * another one. */
+/* A directory that was removed and made again is another one. */
+static bool still_there(const struct observe_table *t, const struct observed_pod *pod)
+{
+	const char *path = pod->path[1] ? pod->path + 1 : ".";
+	struct stat held, found;
+
+	return fstat(pod->dirfd, &held) == 0 &&
+	       fstatat(t->root->fd, path, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       held.st_ino == found.st_ino && held.st_dev == found.st_dev;
+}
+
+/* The one that holds path; taken once more. */
 static struct observed_pod *pod_acquire(struct observe_table *t, const char *path)
 {
-	_cleanup_free_ char *parent = NULL;
 	struct observed_pod *pod = t->pods;
 
-	while (pod && (!is_parent(pod->path, path) ||
-			      faccessat(pod->dirfd, "cgroup.controllers", F_OK, 0) < 0))
+	while (pod && !(is_parent(pod->path, path) && still_there(t, pod)))
 		pod = pod->next;
 	if (!pod) {
-		parent = parent_of(path);
+		_cleanup_free_ char *parent = parent_of(path);
+
 		pod = parent ? pod_create(t, parent) : NULL;
 	}
 	if (pod)
@@ -155,6 +165,10 @@ static void join(struct observe_table *t, struct observed *o)
 	struct observed_pod *pod = o->path[1] ? pod_acquire(t, o->path) : NULL;
 	const char *path = o->path[1] ? o->path + 1 : ".";
 
+	if (o->path[1] && !pod) {
+		t->refused++; /* until the next scan */
+		return;
+	}
 	if (cgleaf_open(&leaf, t->root->fd, path, pod ? pod->dirfd : -1) != CG_OK) {
 		pod_release(t, pod);
 		return;

@@ -219,17 +219,17 @@ static void check_files(
 	const char *path = search->kubepods[0] ? search->kubepods : search->leaf;
 	_cleanup_close_ int fd =
 		path[0] ? openat(root->fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	_cleanup_free_ struct cgio *io = calloc(1, sizeof(*io));
+	struct cgio io = {.held_max = 0};
 	struct str text;
 	enum cg_outcome outcome;
 
-	if (fd < 0 || !io) {
+	if (fd < 0) {
 		add(report, "readable", CHECK_WARN, "start a pod, or a service, and ask again",
 			"there is no cgroup to try");
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		outcome = cgio_read_at(io, fd, wanted[i], &text);
+		outcome = cgio_read_at(&io, fd, wanted[i], &text);
 		if (outcome == CG_OK || outcome == CG_EMPTY)
 			continue;
 		add(report, "readable", CHECK_FAIL,
@@ -240,11 +240,11 @@ static void check_files(
 	}
 	add(report, "readable", CHECK_OK, NULL,
 		"all files can be read by uid %u (tried in /%.200s)", (unsigned int)getuid(), path);
-	outcome = cgio_read_at(io, fd, "memory.peak", &text);
+	outcome = cgio_read_at(&io, fd, "memory.peak", &text);
 	add(report, "memory.peak", outcome == CG_OK ? CHECK_OK : CHECK_WARN,
 		"peaks between two readings are missed; Linux 5.19 or newer has it", "%s",
 		outcome == CG_OK ? "there" : cg_outcome_name(outcome));
-	outcome = cgio_read_at(io, fd, "memory.pressure", &text);
+	outcome = cgio_read_at(&io, fd, "memory.pressure", &text);
 	add(report, "psi", outcome == CG_OK ? CHECK_OK : CHECK_WARN,
 		"stalls are not shown; boot with psi=1 on a kernel with CONFIG_PSI", "%s",
 		outcome == CG_OK ? "there" : cg_outcome_name(outcome));
@@ -323,14 +323,14 @@ static void check_api_server(struct report *report)
 
 static void run_checks(struct report *report, const struct settings *s, bool state_dir_given)
 {
-	_cleanup_free_ struct search *search = calloc(1, sizeof(*search));
+	struct search search = {.kubepods = ""};
 	struct cgroot root = {.fd = -1};
 
 	check_kernel(report);
 	check_controllers_known(report);
-	if (check_root(report, s->cgroup_root, &root) && search) {
-		check_pods(report, &root, search);
-		check_files(report, &root, search);
+	if (check_root(report, s->cgroup_root, &root)) {
+		check_pods(report, &root, &search);
+		check_files(report, &root, &search);
 	}
 	cgroot_finish(&root);
 	check_state_dir(report, s->state_dir, state_dir_given);

@@ -171,6 +171,7 @@ int replay_take(
 
 	if (result < 0)
 		return result;
+	whatif_advance(s->whatif, u, row->t);
 	if (row->oom && usage_record_oom(u, &r->settings->knobs, row->t, memory) < 0)
 		return too_old(e, row->t, u->window.last);
 	/* A second CPU value of the same time is no mistake, and not used. */

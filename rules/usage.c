@@ -135,7 +135,7 @@ static int add_peak(struct usage_history *u, int64_t t, int64_t bytes, bool oom)
 
 static int64_t minute_of(int64_t t)
 {
-	return (t - (t < 0 ? INSTANT_MINUTE - 1 : 0)) / INSTANT_MINUTE;
+	return t / INSTANT_MINUTE - (t % INSTANT_MINUTE < 0);
 }
 
 int usage_add_memory(struct usage_history *u, int64_t t, int64_t bytes)

@@ -33,7 +33,8 @@ static const size_t integers[] = {
 	offsetof(struct usage_history, startup.started),
 };
 
-/* Counts and amounts: what is below zero there is damage. */
+/* Counts and amounts: what is below zero, or absurdly large, is damage. */
+#define COUNT_MAX (INT64_C(1) << 53)
 static const size_t not_negative[] = {
 	offsetof(struct usage_history, cpu_samples),
 	offsetof(struct usage_history, memory_samples),
@@ -183,8 +184,10 @@ static int load_scalars(struct usage_history *u, int64_t *ret_interval_ns,
 	if (c->failed || *ret_interval_ns <= 0 || !usable(u->cpu_minutes))
 		return err_set(e, EINVAL, "history is cut short or damaged");
 	for (i = 0; i < ARRAY_SIZE(not_negative); i++)
-		if (*integer_at(u, not_negative[i]) < 0)
-			return err_set(e, EINVAL, "a count in the history is negative");
+		if (*integer_at(u, not_negative[i]) < 0 ||
+			*integer_at(u, not_negative[i]) > COUNT_MAX)
+			return err_set(e, EINVAL, "a count in the history is %lld",
+				(long long)*integer_at(u, not_negative[i]));
 	return load_startup(&u->startup, c, e);
 }
 

@@ -7,81 +7,20 @@
 
 #include "base/macros.h"
 #include "rules/instant.h"
-#include "rules/levels.h"
-#include "rules/publish.h"
-#include "rules/steps.h"
 #include "rules/update.h"
+#include "rules/whatif_inner.h"
 
 /* A row stands until the next one, at most so many median steps. */
 #define STANDS_STEPS 5
 /* Until so many rows of a resource have come, the median is not taken for known, and what happened
  * is kept to be counted by the median that they have in the end. */
 #define WARM_ROWS 64U
-#define PENDING_MAX 96U
 #define WARM_STANDS_NS INSTANT_DAY
 /* While the last look found nothing to publish, so much passes before the next: a histogram moves
  * slowly. */
 #define QUIET_NS (5 * INSTANT_MINUTE)
 /* In place of chance: the middle of every jitter. */
 #define NO_CHANCE (UINT64_MAX / 2)
-
-/* The latest row of one resource. */
-struct track {
-	int64_t at; /* TIME_NONE before any */
-	double value;
-	uint32_t rows; /* up to WARM_ROWS */
-	struct steps steps;
-	struct levels levels;
-};
-
-/* A stretch of time in which nothing changed. */
-struct segment {
-	int64_t from, to;
-	int64_t row_at[RESOURCES]; /* TIME_NONE: nothing stands */
-	double usage[RESOURCES];
-	struct amounts request;
-};
-
-struct group {
-	struct group *next;
-	char *name;
-	struct whatif_series *first;
-	struct amounts fixed; /* known once it has been looked for */
-	bool looked;
-};
-
-struct whatif_series {
-	struct whatif *whatif;
-	struct group *group;
-	struct whatif_series *next, *next_in_group;
-	struct track track[RESOURCES];
-	int64_t start, clock;              /* TIME_NONE before the first row */
-	const struct usage_history *usage; /* of the latest row; not owned */
-
-	struct publish_item item;
-	struct publish_node node;
-	struct amounts request;
-	int64_t changed_at;
-	int64_t quiet_until; /* TIME_NONE: not */
-	int64_t resizes, node_writes;
-
-	bool warm;
-	uint32_t n_pending;
-	struct segment pending[PENDING_MAX];
-
-	double minutes[RESOURCES];         /* counted */
-	double request_minutes[RESOURCES]; /* request × minutes */
-	double usage_minutes[RESOURCES];
-	double shortage[RESOURCES];       /* minutes with usage above pernode's request */
-	double fixed_shortage[RESOURCES]; /* above the given one */
-};
-
-struct whatif {
-	struct knobs knobs;
-	struct amounts given;
-	struct group *groups;
-	struct whatif_series *series;
-};
 
 int whatif_create(const struct knobs *knobs, const struct amounts *request, struct whatif **ret)
 {
@@ -396,115 +335,4 @@ void whatif_end(struct whatif_series *s)
 	whatif_advance(s, s->usage, end);
 	if (!s->warm)
 		warm_up(s);
-}
-
-/* ---- reports */
-
-/* The smallest request that leaves the group no longer short than pernode did. */
-static int64_t find_fixed(const struct group *g, int r)
-{
-	struct levels all;
-	double allowed = 0, above = 0;
-	unsigned int i = LEVELS_MAX - 1;
-
-	levels_init(&all, (enum resource)r);
-	for (const struct whatif_series *s = g->first; s; s = s->next_in_group) {
-		allowed += s->shortage[r];
-		levels_merge(&all, &s->track[r].levels);
-	}
-	/* Sums in another order differ in their last bits. */
-	allowed += 1e-6 * (1 + allowed);
-	while (i > 0 && above + all.minutes[i] <= allowed)
-		above += all.minutes[i--];
-	return levels_covering(&all, i);
-}
-
-static const struct amounts *fixed_of(const struct whatif *w, struct group *g)
-{
-	if (g->looked)
-		return &g->fixed;
-	g->looked = true;
-	g->fixed = w->given;
-	for (int r = 0; r < RESOURCES; r++) {
-		if (w->given.known[r])
-			continue;
-		for (const struct whatif_series *s = g->first; s; s = s->next_in_group)
-			g->fixed.known[r] = g->fixed.known[r] || s->minutes[r] > 0;
-		if (g->fixed.known[r])
-			g->fixed.value[r] = find_fixed(g, r);
-	}
-	return &g->fixed;
-}
-
-static double minutes_above(
-	const struct whatif *w, const struct whatif_series *s, int r, int64_t request)
-{
-	const struct levels *l = &s->track[r].levels;
-	double minutes = 0;
-
-	if (w->given.known[r])
-		return s->fixed_shortage[r];
-	for (unsigned int i = LEVELS_MAX; i-- > 0;) {
-		if (l->minutes[i] > 0 && levels_covering(l, i) <= request)
-			break;
-		minutes += l->minutes[i];
-	}
-	return minutes;
-}
-
-static void set_hours(struct whatif_result *ret, int r, double amount_minutes)
-{
-	if (r == RESOURCE_CPU)
-		ret->cpu_core_hours = amount_minutes / 1000 / 60;
-	else
-		ret->memory_gib_hours = amount_minutes / (1024.0 * 1024 * 1024) / 60;
-}
-
-static void set_shortage(struct whatif_result *ret, int r, double minutes)
-{
-	if (r == RESOURCE_CPU)
-		ret->cpu_shortage_minutes = minutes;
-	else
-		ret->memory_shortage_minutes = minutes;
-}
-
-void whatif_report(const struct whatif *w, const struct whatif_series *s, struct whatif_report *ret)
-{
-	*ret = (struct whatif_report){.fixed_request = *fixed_of(w, s->group)};
-	for (int r = 0; r < RESOURCES; r++) {
-		int64_t fixed = ret->fixed_request.value[r];
-
-		set_hours(&ret->pernode, r, s->request_minutes[r]);
-		set_shortage(&ret->pernode, r, s->shortage[r]);
-		set_hours(&ret->used, r, s->usage_minutes[r]);
-		if (!ret->fixed_request.known[r])
-			continue;
-		set_hours(&ret->fixed, r, (double)fixed * s->minutes[r]);
-		set_shortage(&ret->fixed, r, minutes_above(w, s, r, fixed));
-	}
-	ret->pernode.resizes = s->resizes;
-	ret->pernode.node_writes = s->node_writes;
-}
-
-static void add(struct whatif_result *to, const struct whatif_result *r)
-{
-	to->cpu_core_hours += r->cpu_core_hours;
-	to->memory_gib_hours += r->memory_gib_hours;
-	to->cpu_shortage_minutes += r->cpu_shortage_minutes;
-	to->memory_shortage_minutes += r->memory_shortage_minutes;
-	to->resizes += r->resizes;
-	to->node_writes += r->node_writes;
-}
-
-void whatif_report_all(const struct whatif *w, struct whatif_report *ret)
-{
-	*ret = (struct whatif_report){0};
-	for (const struct whatif_series *s = w->series; s; s = s->next) {
-		struct whatif_report one;
-
-		whatif_report(w, s, &one);
-		add(&ret->pernode, &one.pernode);
-		add(&ret->fixed, &one.fixed);
-		add(&ret->used, &one.used);
-	}
 }

@@ -95,13 +95,15 @@ static void burn(void)
 	sink = x;
 }
 
-/* Thread number i takes the i-th thousand of the millicores, counted by its own CPU time. */
+/* Thread number i takes the i-th thousand of the millicores, counted by its own CPU time. That time may move in steps as
+ * large as 10 ms (a User Mode Linux kernel's tick), so what a slice took too much is taken off the next ones. */
 static void *use_cpu(void *argument)
 {
 	uint64_t number = (uint64_t)(uintptr_t)argument;
+	int64_t owed_usec = 0;
 
 	for (;;) {
-		uint64_t at_msec, wanted, share, budget_usec, from_usec, from_msec, spent_msec;
+		uint64_t at_msec, wanted, share, from_usec, from_msec, spent_msec;
 		unsigned generation;
 		struct instruction instruction = current(&at_msec, &generation);
 
@@ -113,15 +115,17 @@ static void *use_cpu(void *argument)
 		}
 		if (number + 1 < CPU_THREADS_MAX && share > 1000)
 			share = 1000;
-		budget_usec = share * PERIOD_MSEC;
+		owed_usec += (int64_t)(share * PERIOD_MSEC);
+		if (owed_usec > PERIOD_MSEC * 1000) /* a slice that was too short is not made up for */
+			owed_usec = PERIOD_MSEC * 1000;
 		from_usec = thread_usec();
 		from_msec = now_msec(CLOCK_MONOTONIC);
-		do {
-			if (thread_usec() - from_usec >= budget_usec)
-				break;
+		spent_msec = 0;
+		while ((int64_t)(thread_usec() - from_usec) < owed_usec && spent_msec < PERIOD_MSEC) {
 			burn();
 			spent_msec = now_msec(CLOCK_MONOTONIC) - from_msec;
-		} while (spent_msec < PERIOD_MSEC);
+		}
+		owed_usec -= (int64_t)(thread_usec() - from_usec);
 		spent_msec = now_msec(CLOCK_MONOTONIC) - from_msec;
 		if (spent_msec < PERIOD_MSEC)
 			sleep_msec(PERIOD_MSEC - spent_msec);

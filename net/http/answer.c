@@ -186,6 +186,12 @@ static void handle(
 	http_response_error(r, status_of(error), err_text(&e, error));
 }
 
+bool http_is_get(const char *method)
+{
+	return strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
+	       strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+}
+
 enum MHD_Result http_answer(const struct http_server_options *options,
 	struct MHD_Connection *connection, const struct http_asked *asked, const char *path,
 	const char *method, unsigned int *ret_status)
@@ -211,7 +217,7 @@ enum MHD_Result http_answer(const struct http_server_options *options,
 		http_response_error(&r, MHD_HTTP_BAD_REQUEST, "the URL is not well formed");
 	} else if (!route) {
 		http_response_error(&r, MHD_HTTP_NOT_FOUND, "there is nothing under this path");
-	} else if (!request.head && strcmp(method, MHD_HTTP_METHOD_GET) != 0) {
+	} else if (!http_is_get(method)) {
 		http_response_error(
 			&r, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
 		header = MHD_HTTP_HEADER_ALLOW;

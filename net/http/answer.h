@@ -10,9 +10,11 @@
 /* One request, from its first line to its end. */
 struct http_asked {
 	int error; /* of the target: 0, -EINVAL or -ENAMETOOLONG */
+	bool seen; /* its header is complete */
 	struct http_target target;
 };
 
+bool http_is_get(const char *method); /* GET or HEAD */
 /* Queues the answer. *ret_status: what it was. MHD_NO: the connection is to be closed. */
 enum MHD_Result http_answer(const struct http_server_options *options,
 	struct MHD_Connection *connection, const struct http_asked *asked, const char *path,

@@ -203,9 +203,16 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *m, const cha
 	unsigned int status = MHD_HTTP_INTERNAL_SERVER_ERROR;
 	enum MHD_Result r;
 
-	s->stats.requests++;
 	if (!asked || !c)
 		return MHD_NO; /* out of memory */
+	/* An answer to GET before the request is over would cost the connection; to others it is
+	 * meant to. */
+	if (!c->refused && http_is_get(method) && (!asked->seen || *upload_n > 0)) {
+		asked->seen = true;
+		*upload_n = 0; /* a body that nobody asked for */
+		return MHD_YES;
+	}
+	s->stats.requests++;
 	if (c->refused) {
 		s->stats.errors++;
 		r = http_answer_error(&s->o, m, MHD_HTTP_SERVICE_UNAVAILABLE,

@@ -15,6 +15,7 @@ struct watched {
 	struct loop_fd fd;
 	struct kube_multi *multi;
 	curl_socket_t socket;
+	unsigned int events;  /* that curl waits for */
 	struct watched *next; /* among the spare ones */
 };
 
@@ -115,6 +116,10 @@ static void on_ready(void *arg, int status, unsigned int events)
 	flags |= events & LOOP_READ ? CURL_CSELECT_IN : 0;
 	flags |= events & LOOP_WRITE ? CURL_CSELECT_OUT : 0;
 	flags |= status < 0 ? CURL_CSELECT_ERR : 0;
+	/* libuv stops at an error; what came before it may still be unread, and curl does not ask
+	 * again. */
+	if (status < 0)
+		(void)loop_fd_set(&w->fd, w->events);
 	act(w->multi, w->socket, flags);
 }
 
@@ -160,6 +165,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void
 	}
 	events |= what & CURL_POLL_IN ? LOOP_READ : 0;
 	events |= what & CURL_POLL_OUT ? LOOP_WRITE : 0;
+	w->events = events;
 	return loop_fd_set(&w->fd, events) < 0 ? -1 : 0;
 }
 

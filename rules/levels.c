@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define RATIO 1.02
+#define RATIO 1.01
 
 /* Widths of the first level: millicores, bytes. */
 static const double first_width[RESOURCES] = {1, 65536};
@@ -18,7 +18,7 @@ void levels_add(struct levels *l, double usage, double minutes)
 	double level = log1p(usage * (RATIO - 1) / first_width[l->resource]) / log(RATIO);
 
 	l->highest = fmax(l->highest, usage);
-	l->minutes[level < LEVELS_MAX - 1 ? (unsigned int)level : LEVELS_MAX - 1] += minutes;
+	l->minutes[level < LEVELS_MAX - 1 ? (unsigned int)level : LEVELS_MAX - 1] += (float)minutes;
 }
 
 void levels_merge(struct levels *l, const struct levels *o)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For how long usage was how high: time by level of usage, of fixed size however long the
- * recording. Levels are 2 % apart. */
+ * recording. Levels are 1 % apart. */
 #pragma once
 
 #include <stdint.h>
 
 #include "rules/amount.h"
 
-#define LEVELS_MAX 672U
+#define LEVELS_MAX 1280U
 
 struct levels {
 	enum resource resource;
-	double highest; /* usage ever */
-	double minutes[LEVELS_MAX];
+	double highest;            /* usage ever */
+	float minutes[LEVELS_MAX]; /* half the size; whole minutes are exact for 30 years */
 };
 
 void levels_init(struct levels *l, enum resource resource);

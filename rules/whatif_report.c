@@ -15,8 +15,8 @@ static int64_t find_fixed(const struct group *g, int r)
 		allowed += s->shortage[r];
 		levels_merge(&all, &s->track[r].levels);
 	}
-	/* Sums in another order differ in their last bits. */
-	allowed += 1e-6 * (1 + allowed);
+	/* Sums in another order, and of less precision, differ in their last digits. */
+	allowed += 1e-5 * (1 + allowed);
 	while (i > 0 && above + all.minutes[i] <= allowed)
 		above += all.minutes[i--];
 	return levels_covering(&all, i);

@@ -65,7 +65,7 @@ static void rows_are_the_same_in_any_pieces(void **state)
 		{STR("a,b\nc,d\n"), "1[a|b]2[c|d]"},
 		{STR("a,b\r\nc,d\r\n"), "1[a|b]2[c|d]"},
 		{STR("a,b\nc,d"), "1[a|b]2[c|d]"},
-		{STR("\xef\xbb\xbf" "a,b\n1,2\n"), "1[a|b]2[1|2]"},
+		{STR("\xef\xbb\xbf\x61,b\n1,2\n"), "1[a|b]2[1|2]"},
 		{STR("\n\r\n\na\n"), "4[a]"},
 		{STR(",,\n,\n"), "1[||]2[|]"},
 		{STR("\"a\",b\n"), "1[a|b]"},

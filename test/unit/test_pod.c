@@ -201,10 +201,10 @@ static const struct {
 	{"{" META ",\"spec\":{\"containers\":[7]}}", -EINVAL, "a container is 7"},
 	{"{" META ",\"spec\":{\"containers\":[{}]}}", -EINVAL, "a container has no name"},
 	{"{" META ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":"
-		  "\"x\"}}}]}}",
+	 "\"x\"}}}]}}",
 		-EINVAL, "pod s/n: resources.requests.cpu is \"x\""},
 	{"{" META ",\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
-		  "\"memory\":\"-1\"}}}]}}",
+	 "\"memory\":\"-1\"}}}]}}",
 		-EINVAL, "not negative"},
 	{"{" META ",\"status\":{\"containerStatuses\":[{\"name\":\"c\",\"restartCount\":\"1\"}]}}",
 		-EINVAL, "restartCount"},

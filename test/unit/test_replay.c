@@ -1,97 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The verb from outside: files in, exit code, stdout and stderr out. */
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include "agent/replay.h"
-#include "agent/verbs.h"
 #include "base/buf.h"
-#include "base/file.h"
-#include "helper_alloc.h"
+#include "helper_replay.h"
 #include "proto/json_read.h"
 #include "test/unit/unit.h"
 
 #define T0 1767225600LL /* 2026-01-01T00:00:00Z */
-
-static char dir[] = "/tmp/pernode-test-replay-XXXXXX";
-
-struct outcome {
-	int exit_code;
-	struct buf out, err;
-};
-
-static void outcome_finish(struct outcome *o)
-{
-	buf_finish(&o->out);
-	buf_finish(&o->err);
-}
-#define _cleanup_outcome_ _cleanup_(outcome_finish)
-
-static void put_file(const char *name, struct str text)
-{
-	char path[256];
-
-	(void)snprintf(path, sizeof path, "%s/%s", dir, name);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(write_full(fd, text.p, text.n), 0);
-	close(fd);
-}
-
-static int redirect(int fd, const char *name)
-{
-	char path[256];
-
-	(void)snprintf(path, sizeof path, "%s/%s", dir, name);
-	int saved = dup(fd);
-	int file = open(path, fd == STDIN_FILENO ? O_RDONLY : O_RDWR | O_CREAT | O_TRUNC, 0600);
-	assert_true(saved >= 0 && file >= 0);
-	dup2(file, fd);
-	close(file);
-	return saved;
-}
-
-static void restore(int fd, int saved)
-{
-	dup2(saved, fd);
-	close(saved);
-}
-
-/* Runs in the test's directory; a NULL-terminated list of arguments. */
-static void replay(struct outcome *o, const char *const *arguments)
-{
-	char *argv[32] = {(char *)"replay"};
-	char before[256];
-	int argc = 1;
-
-	for (; *arguments; arguments++)
-		argv[argc++] = (char *)(uintptr_t)*arguments;
-	*o = (struct outcome){.out = BUF_INIT(16U << 20), .err = BUF_INIT(1U << 20)};
-	assert_non_null(getcwd(before, sizeof before));
-	fflush(stdout);
-	fflush(stderr);
-	int out = redirect(STDOUT_FILENO, "stdout"), err = redirect(STDERR_FILENO, "stderr");
-	assert_int_equal(chdir(dir), 0);
-	o->exit_code = verb_replay(argc, argv);
-	fflush(stdout);
-	fflush(stderr);
-	restore(STDOUT_FILENO, out);
-	restore(STDERR_FILENO, err);
-	assert_int_equal(file_read(AT_FDCWD, "stdout", &o->out, NULL), 0);
-	assert_int_equal(file_read(AT_FDCWD, "stderr", &o->err, NULL), 0);
-	assert_int_equal(chdir(before), 0);
-	(void)buf_puts(&o->out, "");
-	(void)buf_puts(&o->err, "");
-}
-#define REPLAY(o, ...) replay(o, (const char *const[]){__VA_ARGS__, NULL})
-
-static void assert_says(const struct buf *b, const char *what)
-{
-	if (!strstr(b->p ? b->p : "", what))
-		fail_msg("missing: %s\nin: %s", what, b->p ? b->p : "(nothing)");
-}
 
 static void put_scenario_3(struct buf *b, const char *newline)
 {
@@ -221,7 +138,7 @@ static void columns_newlines_quotes_and_gzip_do_not_matter(void **state)
 	assert_string_equal(other.out.p, plain.out.p);
 	outcome_finish(&other);
 
-	(void)snprintf(path, sizeof path, "%s/packed", dir);
+	(void)snprintf(path, sizeof path, "%s/packed", replay_dir);
 	gzFile z = gzopen(path, "wb");
 	assert_int_equal(gzwrite(z, text.p, (unsigned int)text.n), (int)text.n);
 	gzclose(z);
@@ -421,87 +338,6 @@ static void wrong_flags_are_usage_errors(void **state)
 	assert_says(&o.err, "no recording is named");
 }
 
-#define RANGE(results) \
-	"{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[" results "]}}"
-#define LABELS(pod)                                     \
-	"\"metric\":{\"__name__\":\"x\",\"pod\":\"" pod \
-	"\",\"namespace\":\"n\",\"container\":\"c\",\"node\":\"a\"}"
-
-static void prometheus_answers_are_joined_by_their_labels(void **state)
-{
-	_cleanup_outcome_ struct outcome o, csv;
-
-	/* Two pods of one container, the later one first; label order and names differ between the
-	 * files. */
-	put_file("cpu.json",
-		STR(RANGE("{" LABELS("p2") ",\"values\":[[400,\"0.25\"],[460.5,\"0.25\"]]},"
-					   "{" LABELS("p1") ",\"values\":[[100,\"0.1\"],[160,\"0."
-							    "1\"],[220,\"0.1\"]]}")));
-	put_file("memory.json", STR(RANGE("{\"metric\":{\"node\":\"a\",\"pod\":\"p1\","
-					  "\"container\":\"c\",\"namespace\":\"n\"},"
-					  "\"values\":[[100,\"1000000\"],[220,\"2000000\"]]},"
-					  "{" LABELS("p2") ",\"values\":[[400,\"3000000\"]]}")));
-	put_file("same.csv",
-		STR("time,series,cpu_cores,memory_bytes\n100,n/c@a,0.1,1000000\n160,n/c@a,0.1,\n"
-		    "220,n/c@a,0.1,2000000\n400,n/c@a,0.25,3000000\n460.5,n/c@a,0.25,\n"));
-	REPLAY(&o, "--output=json", "--cpu=cpu.json", "--memory=memory.json");
-	assert_string_equal(o.err.p, "");
-	assert_int_equal(o.exit_code, 0);
-	REPLAY(&csv, "--output=json", "same.csv");
-	assert_string_equal(o.out.p, csv.out.p);
-	assert_says(&o.out, "\"series\":\"n/c@a\",\"samples\":5,");
-}
-
-static void prometheus_names_come_from_the_template(void **state)
-{
-	_cleanup_outcome_ struct outcome o, missing;
-
-	put_file("cpu.json", STR(RANGE("{" LABELS("p2") ",\"values\":[[400,\"0.25\"]]}")));
-	REPLAY(&o, "--output=csv", "--cpu=cpu.json", "--series-name={pod} on {node} {{x}}");
-	assert_int_equal(o.exit_code, 0);
-	assert_says(&o.out, "\np2 on a {x},1,");
-	REPLAY(&missing, "--cpu=cpu.json", "--series-name={pod}@{instance}");
-	assert_int_equal(missing.exit_code, 1);
-	assert_says(&missing.err, "cpu.json: a series has no label \"instance\", which "
-				  "--series-name asks for; it has: pod, "
-				  "namespace, container, node");
-}
-
-static void prometheus_answers_that_are_none_are_named(void **state)
-{
-	static const struct {
-		const char *text, *says;
-		int exit_code;
-	} t[] = {
-		{"", "x: no answer to a Prometheus range query", 1},
-		{"time,cpu\n", "x: not CSV, Prometheus JSON or gzip of these", 1},
-		{"{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"parse error\"}",
-			"x: Prometheus answered with an error: parse error", 1},
-		{"{\"data\":{\"resultType\":\"vector\",\"result\":[]}}",
-			"x: resultType is vector, expected matrix", 1},
-		{RANGE(""), "x: no usable value", 1},
-		{RANGE("7"), "x: an element of data.result is no object", 1},
-		{"{\"data\":{\"resultType\":\"matrix\",\"result\":[", "x: byte ", 1},
-		{RANGE("{" LABELS("p") ",\"values\":[[1,\"1\"],[2,\"NaN\"],[3,\"+Inf\"],[4,\"-1\"],"
-				       "[\"5\",\"1\"],[6],7,[8,\"1\"]]}"),
-			"x:series 1, value 2: the value is \"NaN\", expected a number in quotes, "
-			"not negative",
-			0},
-		{RANGE("{\"metric\":{\"a\":1},\"values\":[[1,\"1\"]]}"),
-			"x: series 1: its labels cannot be read", 1},
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
-		_cleanup_outcome_ struct outcome o;
-
-		put_file("x", str_of(t[i].text));
-		REPLAY(&o, "--output=json", "--cpu=x");
-		assert_says(&o.err, t[i].says);
-		assert_int_equal(o.exit_code, t[i].exit_code);
-		if (t[i].exit_code == 0)
-			assert_says(&o.out, "\"samples\":2,\"badLines\":6,");
-	}
-}
-
 static void the_report_reads_as_text(void **state)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1U << 20);
@@ -561,54 +397,6 @@ static void names_survive_json_and_csv(void **state)
 	assert_says(&csv.out, "\n\"a\"\"b, c\",1,");
 }
 
-static void a_failed_allocation_is_an_error_and_nothing_more(void **state)
-{
-	put_file("few.csv",
-		STR("time,series,cpu_cores,memory_bytes\n100,\"a\"\"\",1,5\n160,b,1,5\n"));
-	put_file("few.json", STR(RANGE("{" LABELS("p") ",\"values\":[[1,\"1\"]]}")));
-	ALLOC_FAIL_EACH
-	{
-		struct replay_settings s = {.request = {-1, -1}, .series_name = "{pod}"};
-		struct replay r;
-		struct err e;
-		struct buf out = BUF_INIT(1U << 20);
-		char path[256];
-
-		knobs_defaults(&s.knobs, PROFILE_FINE);
-		if (replay_init(&r, &s, &e) < 0)
-			continue;
-		(void)snprintf(path, sizeof path, "%s/few.csv", dir);
-		int a = replay_csv(&r, path, &e);
-		(void)snprintf(path, sizeof path, "%s/few.json", dir);
-		int b = a < 0 ? a : replay_prometheus(&r, path, NULL, &e);
-		assert_true(a == 0 || a == -ENOMEM);
-		assert_true(b == 0 || b == -ENOMEM);
-		replay_conclude(&r);
-		replay_print_json(&r, &out);
-		buf_finish(&out);
-		replay_finish(&r);
-	}
-}
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	static const char *const names[] = {"stdout", "stderr", "s3.csv", "s4.csv", "s.csv",
-		"plain.csv", "crlf.csv", "packed", "dressed.csv", "1.csv", "2.csv", "bad.csv",
-		"equal.csv", "many.csv", "x", "good.csv", "cpu.json", "memory.json", "same.csv",
-		"odd.csv", "cpu.csv", "names.csv", "few.csv", "few.json"};
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		(void)unlinkat(fd, names[i], 0);
-	close(fd);
-	return rmdir(dir);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -623,13 +411,9 @@ int main(void)
 		cmocka_unit_test(many_bad_lines_are_counted),
 		cmocka_unit_test(files_that_are_none_are_named),
 		cmocka_unit_test(wrong_flags_are_usage_errors),
-		cmocka_unit_test(prometheus_answers_are_joined_by_their_labels),
-		cmocka_unit_test(prometheus_names_come_from_the_template),
-		cmocka_unit_test(prometheus_answers_that_are_none_are_named),
 		cmocka_unit_test(the_report_reads_as_text),
 		cmocka_unit_test(what_was_not_measured_is_left_out),
 		cmocka_unit_test(names_survive_json_and_csv),
-		cmocka_unit_test(a_failed_allocation_is_an_error_and_nothing_more),
 	};
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return cmocka_run_group_tests(tests, replay_make_dir, replay_remove_dir);
 }

@@ -15,8 +15,10 @@
 #define WINDOW_MIN_USEC (250 * USEC_PER_MSEC) /* less says nothing about CPU use */
 #define WINDOW_TOLERANCE 0.1 /* a window this near to the nominal length counts as nominal */
 
-/* Wall time of a monotonic instant, by the last look at both clocks: a round looks at them once,
- * and for each container only at the monotonic one. */
+/* Wall time of a monotonic instant, by the last look at both clocks. A round looks once: each
+ * container comes at the same place of each round, so the time between two of its readings is right
+ * to the jitter of a round, and a look per container would cost as much as a read where the kernel
+ * has no vDSO. */
 static int64_t wall_ns(const struct sampler *s, uint64_t mono_usec)
 {
 	return (s->watch.wall_usec + (int64_t)(mono_usec - s->watch.mono_usec)) * NSEC_PER_USEC;
@@ -252,7 +254,7 @@ static void sample(struct sampler *s, struct container *c)
 		sampler_gone(s, c);
 		return;
 	}
-	now = clock_mono_usec(s->clock);
+	now = s->watch.mono_usec;
 	c->read_usec = MAX(now, (uint64_t)1);
 	c->failed += counts_as_failed(c->sample.cpu_outcome) +
 		     counts_as_failed(c->sample.current_outcome) +
@@ -347,7 +349,7 @@ void sampler_look(struct sampler *s, struct container *c)
 	}
 	sample.cpu_outcome = c->sample.cpu_outcome;
 	c->sample = sample;
-	now = clock_mono_usec(s->clock);
+	now = s->watch.mono_usec;
 	take_memory(s, c, now);
 }
 

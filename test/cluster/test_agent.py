@@ -88,7 +88,7 @@ class Agent(OnCluster):
             self.assertLess(self.memory(node), before[node] * 1.5)
         events = json.loads(agent.ask(self.cluster, "a", "/v1/events"))["events"]
         kill = next(e for e in events if e["kind"] == "oom")
-        self.assertEqual(kill["detail"], "limit")
+        self.assertEqual(kill["class"], "limit")
         self.wait(lambda: self.seen("a")["oomKills"] == self.value("a")["oomKills"], "what is told is what is known", 30)
 
     def test_05_a_killed_agent_goes_on_where_it_was(self):
@@ -200,7 +200,7 @@ class Agent(OnCluster):
         uid = self.kube.get("node", "node-c")["metadata"]["uid"]
         self.assertNotEqual(uid, before)
         self.wait(lambda: agent.annotations(self.cluster, "c").get("pernode.io/agent", {}).get("nodeUID") == uid,
-                  "the agent tells of the new Node", 120)
+                  "the agent tells of the new Node", FIRST_VALUE_SECONDS)
         self.wait(lambda: self.value("c"), "and what its containers need", FIRST_VALUE_SECONDS)
 
     def test_11_a_deleted_daemonsets_keys_go(self):

@@ -6,8 +6,12 @@
 
 void backoff_init(struct backoff *b, uint64_t first_usec, uint64_t last_usec)
 {
-	*b = (struct backoff){.first_usec = MAX(first_usec, UINT64_C(2)),
-		.last_usec = MAX(last_usec, MAX(first_usec, UINT64_C(2)))};
+	/* Half of the ceiling must be something. */
+	if (first_usec < 2)
+		first_usec = 2;
+	*b = (struct backoff){.first_usec = first_usec, .last_usec = last_usec};
+	if (b->last_usec < first_usec)
+		b->last_usec = first_usec;
 }
 
 void backoff_reset(struct backoff *b)

@@ -99,13 +99,13 @@ void kube_config_token_refused(struct kube_config *c)
 	c->token_stale = true;
 }
 
-static struct str lookup(char *const *environ, const char *name)
+static struct str lookup(char *const *environment, const char *name)
 {
 	size_t n = strlen(name);
 
-	for (size_t i = 0; environ && environ[i]; i++)
-		if (strncmp(environ[i], name, n) == 0 && environ[i][n] == '=')
-			return str_of(environ[i] + n + 1);
+	for (size_t i = 0; environment && environment[i]; i++)
+		if (strncmp(environment[i], name, n) == 0 && environment[i][n] == '=')
+			return str_of(environment[i] + n + 1);
 	return (struct str){NULL, 0};
 }
 
@@ -124,10 +124,10 @@ static bool is_host(struct str s)
 	return s.n > 0 && s.n <= 253;
 }
 
-static int pod_server(struct kube_config *c, char *const *environ, struct err *e)
+static int pod_server(struct kube_config *c, char *const *environment, struct err *e)
 {
-	struct str host = lookup(environ, "KUBERNETES_SERVICE_HOST");
-	struct str port = lookup(environ, "KUBERNETES_SERVICE_PORT");
+	struct str host = lookup(environment, "KUBERNETES_SERVICE_HOST");
+	struct str port = lookup(environment, "KUBERNETES_SERVICE_PORT");
 	bool v6 = host.n > 0 && memchr(host.p, ':', host.n);
 	uint64_t number;
 
@@ -161,14 +161,14 @@ static int in_dir(char **ret, const char *dir, const char *name, struct err *e)
 }
 
 int kube_config_from_pod(
-	struct kube_config *ret_c, char *const *environ, const char *dir, struct err *e)
+	struct kube_config *ret_c, char *const *environment, const char *dir, struct err *e)
 {
 	_cleanup_(kube_config_finish)
 	struct kube_config c;
 	int r;
 
 	kube_config_init(&c);
-	r = pod_server(&c, environ, e);
+	r = pod_server(&c, environment, e);
 	if (r == 0)
 		r = in_dir(&c.ca_file, dir, "ca.crt", e);
 	if (r == 0)

@@ -42,11 +42,11 @@ void kube_config_init(struct kube_config *c);
 void kube_config_finish(struct kube_config *c);
 
 /* The pod's own: KUBERNETES_SERVICE_HOST (IPv4, IPv6 or a name) and KUBERNETES_SERVICE_PORT looked
- * up in environ (the process's, or a test's), ca.crt and token in dir (KUBE_SERVICE_ACCOUNT_DIR). c
- * is initialised here and untouched on failure. -ENOENT: not in a pod, or no service account is
- * mounted; -EINVAL: a value that cannot be used. */
+ * up in environment (the process's, or a test's), ca.crt and token in dir
+ * (KUBE_SERVICE_ACCOUNT_DIR). c is initialised here and untouched on failure. -ENOENT: not in a
+ * pod, or no service account is mounted; -EINVAL: a value that cannot be used. */
 int kube_config_from_pod(
-	struct kube_config *ret_c, char *const *environ, const char *dir, struct err *e);
+	struct kube_config *ret_c, char *const *environment, const char *dir, struct err *e);
 
 /* The current context of a kubeconfig file (YAML or JSON). Understood: server, tls-server-name,
  * certificate-authority, client-certificate, client-key (each as file, relative to the kubeconfig,

@@ -42,7 +42,8 @@ static void explain(const struct estimation *s, enum bound bound, enum resource 
 static double confidence(int64_t first, int64_t last, double minutes, int64_t interval_ns)
 {
 	double span = (double)instant_since(last, first) / (double)interval_ns;
-	double interval_minutes = (double)(interval_ns / INSTANT_MINUTE) +
+	int64_t whole_minutes = interval_ns / INSTANT_MINUTE;
+	double interval_minutes = (double)whole_minutes +
 				  (double)(interval_ns % INSTANT_MINUTE) / (double)INSTANT_MINUTE;
 
 	return fmin(span, minutes / interval_minutes);

@@ -194,7 +194,7 @@ static int load_scalars(struct usage_history *u, int64_t *ret_interval_ns,
 static int load(
 	struct usage_history *u, struct checkpoint_cursor *c, bool *ret_converted, struct err *e)
 {
-	int64_t interval_ns;
+	int64_t interval_ns = 0;
 	int r;
 
 	r = load_scalars(u, &interval_ns, c, e);
@@ -209,7 +209,7 @@ static int load(
 		u->window.has_peak = false;
 	}
 	for (int i = 0; i < RESOURCES; i++) {
-		struct histogram *to = &u->histogram[i], from;
+		struct histogram *to = &u->histogram[i], from = {.buckets = to->buckets};
 		struct buckets buckets;
 		int64_t at = i == RESOURCE_CPU ? u->cpu_last : u->memory_last;
 

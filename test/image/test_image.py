@@ -83,6 +83,18 @@ class Binary(unittest.TestCase):
             self.assertEqual(digest(pathlib.Path(built)), digest(BINARY))
 
 
+class Chart(unittest.TestCase):
+    # What the chart itself decides: agent.publish, agent.port, agent.stateDirectory, and what is fixed in a pod.
+    DECIDED = {"node-name", "pod-source", "publish", "cgroup-root", "state-dir", "listen", "kubeconfig"}
+
+    def test_every_flag_of_run_is_a_value_and_every_value_a_flag(self):
+        flags = set(re.findall(r"^  --([a-z-]+)", must(BINARY, "run", "--help"), re.M))
+        schema = json.loads((ROOT / "helm/pernode/values.schema.json").read_text())
+        values = set(schema["properties"]["agent"]["properties"]["config"]["properties"])
+        self.assertLessEqual(self.DECIDED, flags)
+        self.assertEqual(values, flags - self.DECIDED)
+
+
 class Image(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -421,6 +421,13 @@ class Schema(unittest.TestCase):
                     walk(value, path)
         walk(json.loads((CHART / "values.schema.json").read_text()), ("",))
 
+    def test_schema_says_each_thing_once(self):
+        def pairs(found):
+            keys = [key for key, _ in found]
+            self.assertEqual(sorted(keys), sorted(set(keys)))
+            return dict(found)
+        json.loads((CHART / "values.schema.json").read_text(), object_pairs_hook=pairs)
+
     def test_every_value_is_in_the_schema_and_the_other_way_round(self):
         values = yaml.safe_load((CHART / "values.yaml").read_text())
         schema = json.loads((CHART / "values.schema.json").read_text())

@@ -30,6 +30,8 @@ static void take_over(struct tracker *t, struct live_container *pc)
 		struct live_container *old = before ? live_container_find(before, pc->name) : NULL;
 		if (old)
 			old->measured.usage = NULL;
+		if (w->pod_uid[0])
+			usage_pod_gone(&w->usage);
 	}
 	memcpy(w->pod, pod->name, sizeof(w->pod));
 	memcpy(w->pod_uid, pod->uid, sizeof(w->pod_uid));
@@ -49,6 +51,7 @@ static void hand_on(struct tracker *t, struct workload *w, const struct pod_entr
 	w->here = false;
 	w->seen_at_ns = tracker_now_ns(t);
 	w->pod[0] = w->pod_uid[0] = '\0';
+	usage_pod_gone(&w->usage);
 	for (struct pod_entry *pod = t->pods.first; pod; pod = pod->next) {
 		struct live_container *pc =
 			pod == from ? NULL : live_container_find(pod, w->container);

@@ -141,7 +141,7 @@ static enum publish_need judge_first(
 enum publish_need publish_judge(const struct publish_item *i, const struct publish_facts *f,
 	int64_t now_ns, enum publish_reason *ret_reason)
 {
-	enum publish_reason unused, *reason = ret_reason ? ret_reason : &unused;
+	enum publish_reason unused = PUBLISH_USAGE, *reason = ret_reason ? ret_reason : &unused;
 
 	if (i->in_flight || i->refused)
 		return PUBLISH_NOT;

@@ -42,10 +42,14 @@ bool usage_any(const struct usage_history *u)
 
 void usage_restart(struct usage_history *u, int64_t t)
 {
+	if (u->model->profile == PROFILE_FINE && u->cpu_minutes >= STARTUP_NEEDS_MINUTES)
+		startup_begin(&u->startup, t);
+}
+
+void usage_pod_gone(struct usage_history *u)
+{
 	if (u->model->profile == PROFILE_VPA)
 		forget_container(u);
-	else if (u->cpu_minutes >= STARTUP_NEEDS_MINUTES)
-		startup_begin(&u->startup, t);
 }
 
 static void count_cpu(struct usage_history *u, int64_t t, double millicores, double minutes)

@@ -40,7 +40,7 @@ struct usage_history {
 	int64_t cpu_samples;         /* ever counted */
 	double cpu_minutes; /* what they stand for; equals cpu_samples where each is a minute's mean
 			     */
-	int64_t cpu_container_last; /* order check; differs from cpu_last after usage_restart
+	int64_t cpu_container_last; /* order check; differs from cpu_last after usage_pod_gone
 				       (profile vpa) */
 
 	int64_t memory_first, memory_last; /* TIME_NONE before any */
@@ -62,10 +62,12 @@ void usage_init(struct usage_history *u, const struct model *model);
 /* True once something was counted. */
 bool usage_any(const struct usage_history *u);
 
-/* A new pod or container instance took over the key at t. Profile fine: CPU samples of its first
- * minutes are kept apart (rules/startup.h). Profile vpa: the peak window and the order checks begin
- * anew, as for a new pod upstream. */
+/* A new container instance took over the key at t. Profile fine: CPU samples of its first minutes
+ * are kept apart (rules/startup.h). */
 void usage_restart(struct usage_history *u, int64_t t);
+/* The pod is gone, or another one took over. Profile vpa: the peak window and the order checks
+ * begin anew, as they belong to a pod upstream. */
+void usage_pod_gone(struct usage_history *u);
 
 /* One CPU sample: the mean over some time that ends at t, in millicores. minutes is what it stands
  * for (1 for a minute's mean; the weight and the confidence scale with it). Profile vpa cuts

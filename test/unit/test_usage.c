@@ -189,7 +189,7 @@ static void early_warning_raises_without_counting(void **state)
 	assert_int_equal(u.floor.used, 128 * MB);
 }
 
-static void restart_renews_the_window_only_upstream(void **state)
+static void a_new_pod_renews_the_window_only_upstream(void **state)
 {
 	struct usage_history u;
 
@@ -197,10 +197,13 @@ static void restart_renews_the_window_only_upstream(void **state)
 	(void)usage_add_memory(&u, T0, 100 * MB);
 	usage_restart(&u, T0 + INSTANT_HOUR);
 	(void)usage_add_memory(&u, T0 + INSTANT_HOUR, 100 * MB);
+	assert_true(u.histogram[RESOURCE_MEMORY].total < 1.5);
+	usage_pod_gone(&u);
+	(void)usage_add_memory(&u, T0 + INSTANT_HOUR, 100 * MB);
 	assert_true(u.histogram[RESOURCE_MEMORY].total > 1.5);
 	usage_init(&u, &fine_model);
 	(void)usage_add_memory(&u, T0, 100 * MB);
-	usage_restart(&u, T0 + INSTANT_HOUR);
+	usage_pod_gone(&u);
 	(void)usage_add_memory(&u, T0 + INSTANT_HOUR, 100 * MB);
 	assert_true(u.histogram[RESOURCE_MEMORY].total < 1.5);
 }
@@ -449,7 +452,7 @@ int main(void)
 		cmocka_unit_test(oom_bumps),
 		cmocka_unit_test(fine_zero_reading_blocks_nothing),
 		cmocka_unit_test(early_warning_raises_without_counting),
-		cmocka_unit_test(restart_renews_the_window_only_upstream),
+		cmocka_unit_test(a_new_pod_renews_the_window_only_upstream),
 		cmocka_unit_test(catching_up_after_a_restart_is_kept_apart),
 		cmocka_unit_test(catching_up_at_a_steady_pace_has_not_settled),
 		cmocka_unit_test(start_up_ends_after_ten_minutes),

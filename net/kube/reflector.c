@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests, timers and bytes between a retry plan (net/kube/retry.c) and a consumer. */
-#include "net/kube/reflector.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,58 +8,9 @@
 
 #include "base/buf.h"
 #include "base/macros.h"
-#include "net/kube/frames.h"
+#include "net/kube/reflector_private.h"
 
 #define URL_MAX_BYTES KUBE_PATH_MAX_BYTES
-/* An object that is skipped for its size still has to go by; one that never ends is not waited for.
- */
-#define UNFRAMED_MAX_FACTOR 32U
-
-struct kube_reflector {
-	struct kube_client *client;
-	struct kube_consumer consumer;
-	struct kube_reflector_options o;
-	char *path, *accept;
-	char *selectors; /* "&fieldSelector=…&labelSelector=…", encoded */
-	struct loop_timer timer;
-	const struct clock *clock;
-	struct kube_retry retry;
-	struct kube_reflector_stats stats;
-
-	/* the request under way, or the one that the timer will start */
-	enum kube_phase phase;
-	struct kube_call *call;
-	struct kube_frames frames;
-	struct kube_frames_ops frames_ops;
-	struct kube_outcome outcome;
-	uint64_t started_usec;
-	struct err stream_error; /* what an ERROR event said, or why we gave the stream up */
-
-	/* the object under way */
-	size_t object_bytes;
-	bool object_open; /* start was called, neither end nor abort */
-	int object_error; /* why it is skipped, with the consumer's words */
-	struct err object_text;
-	uint64_t unframed_bytes; /* since the last event or item was complete */
-	bool framed;             /* one was, in the piece that is being read */
-
-	char version[128]; /* of the last event; "": none that can be used */
-	char *token;       /* to the next page */
-	unsigned int page;
-	bool in_picture; /* begin was called, synced was not */
-	bool destroyed, busy;
-};
-
-const char *kube_skip_name(enum kube_skip s)
-{
-	static const char *const names[] = {
-		[KUBE_SKIP_TOO_LARGE] = "too-large",
-		[KUBE_SKIP_REFUSED] = "refused",
-		[KUBE_SKIP_MALFORMED] = "malformed",
-	};
-
-	return (unsigned int)s < ARRAY_SIZE(names) ? names[s] : "unknown";
-}
 
 static uint64_t kernel_random(void *arg)
 {
@@ -75,174 +25,6 @@ static uint64_t kernel_random(void *arg)
 static uint64_t chance(const struct kube_reflector *r)
 {
 	return r->o.random(r->o.random_arg);
-}
-
-/* Objects */
-
-static void skip(
-	struct kube_reflector *r, enum kube_skip why, const struct kube_frame *f, const char *text)
-{
-	const struct kube_meta meta = {f->namespace, f->name, f->version};
-	struct err message;
-
-	r->stats.skipped[why]++;
-	if (!r->consumer.skipped)
-		return;
-	(void)err_set(&message, EINVAL, "%s: %s%s%s is left out: %s", r->path, f->namespace,
-		f->namespace[0] ? "/" : "",
-		f->name[0] ? f->name : "an object whose name did not come", text);
-	r->consumer.skipped(r->consumer.arg, why, &meta, message.text);
-}
-
-static void object_close(struct kube_reflector *r)
-{
-	if (r->object_open)
-		r->consumer.object_abort(r->consumer.arg);
-	r->object_open = false;
-}
-
-/* Bookmarks and errors carry objects too, and a picture's bookmarks may come early: the type says,
- * and it comes first in all that the API server writes. Where it does not, the consumer is told by
- * abort. */
-static bool is_for_consumer(const struct kube_reflector *r)
-{
-	const char *type = r->frames.frame.type;
-
-	return r->frames.stream == KUBE_STREAM_LIST ||
-	       (strcmp(type, "BOOKMARK") != 0 && strcmp(type, "ERROR") != 0);
-}
-
-static void on_object_start(void *arg)
-{
-	struct kube_reflector *r = arg;
-
-	r->object_bytes = 0;
-	r->object_error = 0;
-	r->object_text.text[0] = '\0';
-	r->object_open = is_for_consumer(r) && !r->destroyed;
-	if (r->object_open)
-		r->consumer.object_start(r->consumer.arg);
-}
-
-static void on_object_data(void *arg, struct str piece)
-{
-	struct kube_reflector *r = arg;
-
-	r->object_bytes += piece.n;
-	if (!r->object_open)
-		return;
-	if (r->object_bytes > r->o.object_max_bytes)
-		r->object_error = -EMSGSIZE;
-	else
-		r->object_error = r->consumer.object_data(r->consumer.arg, piece, &r->object_text);
-	if (r->object_error < 0)
-		object_close(r);
-}
-
-static void remember_version(struct kube_reflector *r, const char *version)
-{
-	if (version[0])
-		(void)str_copy(r->version, sizeof(r->version), str_of(version));
-}
-
-static void picture_complete(struct kube_reflector *r)
-{
-	r->in_picture = false;
-	r->stats.synced = true;
-	r->stats.syncs++;
-	r->outcome.synced = true;
-	if (r->call)
-		kube_call_set_idle_timeout(r->call, r->o.watch_idle_usec);
-	r->consumer.synced(r->consumer.arg);
-}
-
-static void on_bookmark(struct kube_reflector *r, const struct kube_frame *f)
-{
-	r->stats.bookmarks++;
-	remember_version(r, f->version);
-	if (!r->in_picture)
-		r->outcome.events++;
-	else if (strcmp(f->initial_events_end, "true") == 0)
-		picture_complete(r);
-	else
-		r->outcome.no_initial_events = true;
-}
-
-/* The server ends the watch, in a 200 answer. */
-static int on_error_event(struct kube_reflector *r, const struct kube_frame *f)
-{
-	struct kube_status status;
-
-	kube_status_from_frame(f, &status);
-	r->outcome.status = status.code >= 400 ? status.code : 500;
-	return err_set(&r->stream_error, ECANCELED, "watch of %s%s: the server ended it: %u %s: %s",
-		kube_client_server(r->client), r->path, r->outcome.status, status.reason,
-		status.message);
-}
-
-static bool event_of(const struct kube_frame *f, enum kube_event *ret)
-{
-	static const char *const names[] = {
-		[KUBE_ADDED] = "ADDED", [KUBE_MODIFIED] = "MODIFIED", [KUBE_DELETED] = "DELETED"};
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(f->type, names[i]) == 0) {
-			*ret = (enum kube_event)i;
-			return true;
-		}
-	return false;
-}
-
-static void on_object(struct kube_reflector *r, enum kube_event event, const struct kube_frame *f)
-{
-	const struct kube_meta meta = {f->namespace, f->name, f->version};
-	int error = r->object_error;
-
-	if (r->object_open) {
-		r->object_open = false;
-		error = r->consumer.object_end(r->consumer.arg, event, &meta, &r->object_text);
-	}
-	if (error == -EMSGSIZE && r->object_bytes > r->o.object_max_bytes)
-		skip(r, KUBE_SKIP_TOO_LARGE, f, "it is larger than what is taken here");
-	else if (error < 0)
-		skip(r, KUBE_SKIP_REFUSED, f, err_text(&r->object_text, error));
-	else
-		r->stats.events++;
-	if (!r->in_picture)
-		r->outcome.events++;
-	if (r->frames.stream == KUBE_STREAM_WATCH)
-		remember_version(r, f->version);
-}
-
-static int on_frame(void *arg, const struct kube_frame *f)
-{
-	struct kube_reflector *r = arg;
-	enum kube_event event = KUBE_ADDED;
-	bool known = r->frames.stream == KUBE_STREAM_LIST || event_of(f, &event);
-	int error = 0;
-
-	if (known && f->has_object && !f->broken) {
-		on_object(r, event, f);
-	} else {
-		object_close(r);
-		if (!f->broken && strcmp(f->type, "BOOKMARK") == 0)
-			on_bookmark(r, f);
-		else if (!f->broken && strcmp(f->type, "ERROR") == 0)
-			error = on_error_event(r, f);
-		else
-			skip(r, KUBE_SKIP_MALFORMED, f,
-				f->broken ? "the event is cut" : "not an event of a watch");
-	}
-	r->object_bytes = 0;
-	r->unframed_bytes = 0;
-	r->framed = true;
-	/* An old server that takes the parameter for nothing shows itself by its first ordinary
-	 * bookmark. */
-	if (error == 0 && r->outcome.no_initial_events)
-		error = err_set(&r->stream_error, ECANCELED,
-			"watch of %s%s: the server has no initial events",
-			kube_client_server(r->client), r->path);
-	return r->destroyed ? -ECANCELED : error;
 }
 
 /* Requests */
@@ -300,28 +82,11 @@ static void on_answered(void *arg)
 		r->consumer.connected(r->consumer.arg);
 }
 
-/* 1 when an event or item was completed by this piece: only that counts as a sign of life, so that
- * a stream that drips is as dead as one that is silent. */
+/* Only an event or item that came whole is a sign of life, so that a stream that drips is as dead
+ * as one that is silent. */
 static int on_data(void *arg, struct str piece)
 {
-	struct kube_reflector *r = arg;
-	const char *why = "the answer is not what the API server sends";
-	int error;
-
-	r->stats.heard_mono_usec = clock_mono_usec(r->clock);
-	r->framed = false;
-	r->unframed_bytes += piece.n;
-	error = kube_frames_feed(&r->frames, piece);
-	if (error == -EMSGSIZE)
-		why = "the continue token is too long";
-	if (error == 0 && r->unframed_bytes / UNFRAMED_MAX_FACTOR > r->o.object_max_bytes) {
-		error = -EMSGSIZE;
-		why = "an object has no end";
-	}
-	if (error < 0 && !r->stream_error.text[0])
-		(void)err_set(&r->stream_error, -error, "%s%s: %s", kube_client_server(r->client),
-			r->path, why);
-	return error < 0 ? error : r->framed;
+	return reflector_stream_feed(arg, piece);
 }
 
 /* A page came whole: what it says about the next step. -errno where it was no list. */
@@ -341,8 +106,8 @@ static int page_complete(struct kube_reflector *r)
 		r->outcome.has_continue = true;
 		return 0;
 	}
-	remember_version(r, r->frames.list_version);
-	picture_complete(r);
+	reflector_remember_version(r, r->frames.list_version);
+	reflector_picture_complete(r);
 	return 0;
 }
 
@@ -406,7 +171,7 @@ static void on_done(void *arg, const struct kube_answer *a)
 
 	r->call = NULL;
 	r->busy = true;
-	object_close(r);
+	reflector_stream_abort(r);
 	r->stats.connected = false;
 	settle_outcome(r, a);
 	if (!r->destroyed) {
@@ -438,11 +203,7 @@ static int start_request(struct kube_reflector *r, struct err *e)
 	};
 	int error;
 
-	kube_frames_init(&r->frames, list ? KUBE_STREAM_LIST : KUBE_STREAM_WATCH, &r->frames_ops);
-	r->outcome = (struct kube_outcome){.phase = r->phase};
-	r->stream_error.text[0] = '\0';
-	r->object_bytes = 0;
-	r->unframed_bytes = 0;
+	reflector_stream_start(r, list);
 	r->started_usec = clock_mono_usec(r->clock);
 	request_url(r, &url);
 	request.path = url.error ? NULL : url.p;
@@ -548,10 +309,7 @@ int kube_reflector_create(struct kube_reflector **ret_r, struct loop *l, struct 
 	r->consumer = *consumer;
 	r->o = *options;
 	r->clock = kube_client_clock(client);
-	r->frames_ops = (struct kube_frames_ops){.object_start = on_object_start,
-		.object_data = on_object_data,
-		.frame = on_frame,
-		.arg = r};
+	reflector_stream_init(r);
 	set_defaults(r);
 	error = escape_selectors(r);
 	r->path = str_dup(str_of(options->path));
@@ -576,7 +334,7 @@ void kube_reflector_destroy(struct kube_reflector *r)
 	if (!r || r->destroyed)
 		return;
 	r->destroyed = true;
-	object_close(r);
+	reflector_stream_abort(r);
 	if (r->busy)
 		return;
 	if (r->call)

@@ -405,7 +405,7 @@ class Hostile(Case):
         pieces = [big[i:i + 10000] for i in range(0, len(big), 10000)]
         probe = self.objects(*pieces, object_max_bytes=100000)
         line = next(line for line in probe.lines if line.startswith("skipped"))
-        self.assertTrue(line.startswith("skipped too_large default/big |"), line)
+        self.assertTrue(line.startswith("skipped too-large default/big |"), line)
         self.assertEqual(probe.lines.count("abort"), 1)
 
     def test_its_version_counts_even_so(self):

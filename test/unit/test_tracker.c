@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,203 +13,23 @@
 
 #include <cmocka.h>
 
-#include "agent/saved.h"
-#include "agent/tracker.h"
-#include "base/file.h"
-
-#define UID_A "aaaaaaaa-0c1e-4b57-9a63-2f8f0f6d1b11"
-#define UID_B "bbbbbbbb-0c1e-4b57-9a63-2f8f0f6d1b11"
-#define ID_1 "1111111111111111111111111111111111111111111111111111111111111111"
-#define ID_2 "2222222222222222222222222222222222222222222222222222222222222222"
-#define ID_3 "3333333333333333333333333333333333333333333333333333333333333333"
-#define SANDBOX "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
-#define T0_USEC (INT64_C(1800000000) * 1000000)
-
-struct bed {
-	char path[64];
-	int fd;
-	struct loop loop;
-	struct clock_manual clock;
-	struct workloads workloads;
-	struct events events;
-	struct tracker tracker;
-	int urgent, synced;
-	uint64_t cpu_usec; /* of the cgroup that is written next */
-};
-
-static void on_urgent(void *arg, struct workload *w)
-{
-	(void)w;
-	((struct bed *)arg)->urgent++;
-}
-
-static void on_synced(void *arg)
-{
-	((struct bed *)arg)->synced++;
-}
-
-static void start(struct bed *bed)
-{
-	struct tracker_options options = {.interval_usec = 10 * USEC_PER_SEC,
-		.since_ns = T0_USEC * NSEC_PER_USEC,
-		.urgent = on_urgent,
-		.synced = on_synced,
-		.arg = bed};
-	struct err e = {""};
-
-	assert_int_equal(tracker_init(&bed->tracker, &bed->loop, &bed->clock.clock, bed->fd,
-				 &bed->workloads, &bed->events, &options, &e),
-		0);
-}
-
-static int setup(void **state)
-{
-	static struct bed bed;
-	struct knobs knobs;
-
-	bed = (struct bed){.fd = -1};
-	(void)snprintf(bed.path, sizeof(bed.path), "/tmp/pernode-tracker-XXXXXX");
-	if (!mkdtemp(bed.path))
-		return -1;
-	bed.fd = open(bed.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	clock_manual_init(&bed.clock, T0_USEC);
-	bed.clock.mono_usec = 1000 * USEC_PER_SEC;
-	knobs_defaults(&knobs, PROFILE_FINE);
-	workloads_init(&bed.workloads, &knobs);
-	events_init(&bed.events);
-	if (loop_init(&bed.loop) < 0)
-		return -1;
-	start(&bed);
-	*state = &bed;
-	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static int teardown(void **state)
-{
-	struct bed *bed = *state;
-
-	tracker_finish(&bed->tracker);
-	loop_finish(&bed->loop);
-	events_finish(&bed->events);
-	workloads_finish(&bed->workloads);
-	(void)close(bed->fd);
-	return nftw(bed->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void put(struct bed *bed, const char *directory, const char *name, const char *text)
-{
-	char path[512];
-
-	(void)snprintf(path, sizeof(path), "%s/%s", directory, name);
-	int fd = openat(bed->fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	assert_true(fd >= 0);
-	assert_int_equal(write_full(fd, text, strlen(text)), 0);
-	(void)close(fd);
-}
-
-/* The numbers of one cgroup: CPU used so far, memory in use. */
-static void numbers(struct bed *bed, const char *directory, uint64_t usage_usec, uint64_t bytes)
-{
-	char text[256];
-
-	(void)snprintf(text, sizeof(text), "usage_usec %llu\nuser_usec 0\nsystem_usec 0\n",
-		(unsigned long long)usage_usec);
-	put(bed, directory, "cpu.stat", text);
-	(void)snprintf(text, sizeof(text), "%llu\n", (unsigned long long)bytes);
-	put(bed, directory, "memory.current", text);
-	put(bed, directory, "memory.stat",
-		"anon 1000\nfile 0\nkernel 0\nshmem 0\ninactive_file 0\nslab_reclaimable 0\n");
-	put(bed, directory, "memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n");
-	put(bed, directory, "memory.max", "67108864\n");
-	put(bed, directory, "cpu.max", "max 100000\n");
-	put(bed, directory, "cgroup.events", "populated 1\nfrozen 0\n");
-}
-
-static void make(struct bed *bed, const char *path)
-{
-	char partial[512];
-
-	for (const char *at = path;; at++) {
-		if (*at != '/' && *at != '\0')
-			continue;
-		(void)snprintf(partial, sizeof(partial), "%.*s", (int)(at - path), path);
-		assert_true(mkdirat(bed->fd, partial, 0755) == 0 || errno == EEXIST);
-		if (*at == '\0')
-			break;
-	}
-	numbers(bed, path, 1000, 20 << 20);
-}
-
-static struct pod *pod_of(
-	const char *uid, const char *name, unsigned int n, const char *const ids[])
-{
-	static struct pod pod;
-	static const char *const names[] = {"main", "side"};
-
-	pod = (struct pod){.phase = POD_RUNNING, .deletion_ns = TIME_NONE, .n_containers = n};
-	(void)snprintf(pod.namespace, sizeof(pod.namespace), "default");
-	(void)snprintf(pod.name, sizeof(pod.name), "%s", name);
-	(void)snprintf(pod.uid, sizeof(pod.uid), "%s", uid);
-	(void)snprintf(pod.daemonset, sizeof(pod.daemonset), "shipper");
-	(void)snprintf(pod.revision, sizeof(pod.revision), "r1");
-	for (unsigned int i = 0; i < n; i++) {
-		struct pod_container *c = &pod.container[i];
-		*c = (struct pod_container){.in_spec = true,
-			.running = ids[i][0] != '\0',
-			.running_since_ns = T0_USEC * NSEC_PER_USEC - 3600 * NSEC_PER_SEC,
-			.requests = {100, 32 << 20},
-			.limits = {-1, 64 << 20},
-			.actual_requests = {-1, -1},
-			.actual_limits = {-1, -1}};
-		(void)snprintf(c->name, sizeof(c->name), "%s", names[i]);
-		(void)snprintf(c->container_id, sizeof(c->container_id), "%s", ids[i]);
-	}
-	return &pod;
-}
-
-#define IDS(...) ((const char *const[]){__VA_ARGS__})
-
-static struct live_container *live(struct bed *bed, const char *uid, const char *name)
-{
-	struct pod_entry *pod = podtable_find(&bed->tracker.pods, uid);
-
-	return pod ? live_container_find(pod, name) : NULL;
-}
-
-/* Lets the loop do what is due now, and nothing that waits for later. */
-static void turn(struct bed *bed)
-{
-	(void)uv_run(&bed->loop.uv, UV_RUN_NOWAIT);
-}
-
-static struct workload *workload(struct bed *bed, const char *container)
-{
-	return workloads_find(&bed->workloads, STR("default"), STR("shipper"), str_of(container));
-}
+#include "helper_bed.h"
 
 static void test_a_pod_is_found_measured_and_known_by_its_daemonset(void **state)
 {
 	struct bed *bed = *state;
 
-	make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
-	make(bed, "kubepods/burstable/pod" UID_A "/" SANDBOX);
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" SANDBOX);
 	tracker_begin(&bed->tracker);
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
 	tracker_synced(&bed->tracker);
 	assert_int_equal(bed->synced, 1);
-	struct live_container *pc = live(bed, UID_A, "main");
+	struct live_container *pc = bed_live(bed, UID_A, "main");
 	assert_non_null(pc);
 	assert_int_equal(pc->state, CONTAINER_SAMPLED);
 	assert_string_equal(pc->cgroup, "kubepods/burstable/pod" UID_A "/" ID_1);
-	struct workload *w = workload(bed, "main");
+	struct workload *w = bed_workload(bed, "main");
 	assert_non_null(w);
 	assert_true(w->here);
 	assert_string_equal(w->pod, "shipper-x");
@@ -222,26 +41,26 @@ static void test_a_pod_is_found_measured_and_known_by_its_daemonset(void **state
 static void test_pods_of_others_and_ended_ones_are_not_followed(void **state)
 {
 	struct bed *bed = *state;
-	struct pod *pod = pod_of(UID_A, "web-x", 1, IDS(ID_1));
+	struct pod *pod = bed_pod(UID_A, "web-x", 1, IDS(ID_1));
 
 	pod->daemonset[0] = '\0';
 	tracker_pod(&bed->tracker, pod);
 	assert_int_equal(bed->tracker.pods.n, 0);
-	pod = pod_of(UID_A, "shipper-x", 1, IDS(ID_1));
+	pod = bed_pod(UID_A, "shipper-x", 1, IDS(ID_1));
 	tracker_pod(&bed->tracker, pod);
 	assert_int_equal(bed->tracker.pods.n, 1);
 	pod->phase = POD_FAILED;
 	tracker_pod(&bed->tracker, pod);
 	assert_int_equal(bed->tracker.pods.n, 0);
-	assert_false(workload(bed, "main")->here);
+	assert_false(bed_workload(bed, "main")->here);
 }
 
 static void test_a_cgroup_that_comes_late_is_waited_for(void **state)
 {
 	struct bed *bed = *state;
 
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
-	struct live_container *pc = live(bed, UID_A, "main");
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
+	struct live_container *pc = bed_live(bed, UID_A, "main");
 	assert_int_equal(pc->state, CONTAINER_WAITING);
 	assert_true(pc->retry_usec == bed->clock.mono_usec + TRACKER_DELAY_FIRST_USEC);
 	assert_non_null(strstr(pc->reason.text, "no kubepods cgroup"));
@@ -254,7 +73,7 @@ static void test_a_cgroup_that_comes_late_is_waited_for(void **state)
 	}
 	assert_true(longest == TRACKER_DELAY_LAST_USEC);
 	assert_int_equal(pc->state, CONTAINER_NOT_FOUND);
-	make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
 	clock_manual_advance(&bed->clock, TRACKER_PATIENCE_USEC);
 	bed->tracker.retry.fire(&bed->tracker);
 	assert_int_equal(pc->state, CONTAINER_SAMPLED);
@@ -265,15 +84,15 @@ static void test_a_restarted_container_goes_on_with_the_same_history(void **stat
 {
 	struct bed *bed = *state;
 
-	make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
-	struct workload *w = workload(bed, "main");
-	make(bed, "kubepods/burstable/pod" UID_A "/" ID_2);
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_2)));
-	struct live_container *pc = live(bed, UID_A, "main");
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
+	struct workload *w = bed_workload(bed, "main");
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_2);
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_2)));
+	struct live_container *pc = bed_live(bed, UID_A, "main");
 	assert_string_equal(pc->id, ID_2);
 	assert_int_equal(pc->state, CONTAINER_SAMPLED);
-	assert_ptr_equal(workload(bed, "main"), w);
+	assert_ptr_equal(bed_workload(bed, "main"), w);
 	assert_string_equal(w->container_id, ID_2);
 	assert_int_equal(bed->events.of_kind[EVENT_KIND_RESTARTED], 1);
 	assert_int_equal(bed->workloads.n, 1);
@@ -284,17 +103,17 @@ static void test_a_recreated_pod_takes_the_history_over_and_the_old_one_stops_fe
 {
 	struct bed *bed = *state;
 
-	make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
-	make(bed, "kubepods/burstable/pod" UID_B "/" ID_2);
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
-	struct workload *w = workload(bed, "main");
-	struct pod *pod = pod_of(UID_A, "shipper-x", 1, IDS(ID_1));
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
+	bed_make(bed, "kubepods/burstable/pod" UID_B "/" ID_2);
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
+	struct workload *w = bed_workload(bed, "main");
+	struct pod *pod = bed_pod(UID_A, "shipper-x", 1, IDS(ID_1));
 	pod->deletion_ns = T0_USEC * NSEC_PER_USEC;
 	tracker_pod(&bed->tracker, pod);
-	tracker_pod(&bed->tracker, pod_of(UID_B, "shipper-y", 1, IDS(ID_2)));
+	tracker_pod(&bed->tracker, bed_pod(UID_B, "shipper-y", 1, IDS(ID_2)));
 	assert_string_equal(w->pod_uid, UID_B);
-	assert_null(live(bed, UID_A, "main")->measured.usage);
-	assert_ptr_equal(live(bed, UID_B, "main")->measured.usage, &w->usage);
+	assert_null(bed_live(bed, UID_A, "main")->measured.usage);
+	assert_ptr_equal(bed_live(bed, UID_B, "main")->measured.usage, &w->usage);
 	tracker_pod_gone(&bed->tracker, UID_A);
 	assert_true(w->here);
 	tracker_pod_gone(&bed->tracker, UID_B);
@@ -306,10 +125,10 @@ static void test_what_a_picture_does_not_show_is_gone(void **state)
 {
 	struct bed *bed = *state;
 
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
-	tracker_pod(&bed->tracker, pod_of(UID_B, "shipper-y", 1, IDS(ID_2)));
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
+	tracker_pod(&bed->tracker, bed_pod(UID_B, "shipper-y", 1, IDS(ID_2)));
 	tracker_begin(&bed->tracker);
-	tracker_pod(&bed->tracker, pod_of(UID_B, "shipper-y", 1, IDS(ID_2)));
+	tracker_pod(&bed->tracker, bed_pod(UID_B, "shipper-y", 1, IDS(ID_2)));
 	tracker_synced(&bed->tracker);
 	assert_int_equal(bed->tracker.pods.n, 1);
 	assert_null(podtable_find(&bed->tracker.pods, UID_A));
@@ -320,12 +139,12 @@ static void test_rounds_make_minutes_and_minutes_make_samples(void **state)
 	struct bed *bed = *state;
 	const char *cgroup = "kubepods/burstable/pod" UID_A "/" ID_1;
 
-	make(bed, cgroup);
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
-	struct workload *w = workload(bed, "main");
+	bed_make(bed, cgroup);
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
+	struct workload *w = bed_workload(bed, "main");
 	for (unsigned int i = 1; i <= 30; i++) {
 		clock_manual_advance(&bed->clock, 10 * USEC_PER_SEC);
-		numbers(bed, cgroup, 1000 + i * 500000, 30 << 20); /* 50 millicores */
+		bed_numbers(bed, cgroup, 1000 + i * 500000, 30 << 20); /* 50 millicores */
 		bed->tracker.round.fire(&bed->tracker);
 	}
 	assert_int_equal(w->usage.cpu_samples, 5);
@@ -340,7 +159,7 @@ static void test_rounds_make_minutes_and_minutes_make_samples(void **state)
 static void test_an_oom_kill_told_by_the_status_counts_once_and_old_ones_do_not(void **state)
 {
 	struct bed *bed = *state;
-	struct pod *pod = pod_of(UID_A, "shipper-x", 1, IDS(ID_2));
+	struct pod *pod = bed_pod(UID_A, "shipper-x", 1, IDS(ID_2));
 	struct pod_terminated *end = &pod->container[0].last_terminated;
 
 	*end = (struct pod_terminated){
@@ -348,7 +167,7 @@ static void test_an_oom_kill_told_by_the_status_counts_once_and_old_ones_do_not(
 	end->finished_at_ns =
 		(T0_USEC - 3600 * INT64_C(1000000)) * NSEC_PER_USEC; /* long before the agent */
 	tracker_pod(&bed->tracker, pod);
-	struct workload *w = workload(bed, "main");
+	struct workload *w = bed_workload(bed, "main");
 	assert_int_equal(w->usage.oom_kills, 0);
 	/* The same container is killed again, in an instance that was never measured here. */
 	memcpy(end->container_id, ID_2, sizeof(ID_2));
@@ -373,14 +192,14 @@ static void test_a_kill_the_kernel_told_of_first_is_not_counted_again_from_the_s
 {
 	struct bed *bed = *state;
 
-	make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
-	struct workload *w = workload(bed, "main");
-	struct live_container *pc = live(bed, UID_A, "main");
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
+	struct workload *w = bed_workload(bed, "main");
+	struct live_container *pc = bed_live(bed, UID_A, "main");
 	bed->tracker.oomwatch.events.killed(
 		&pc->pod->oom, &pc->oom, OOM_LIMIT, false, bed->tracker.oomwatch.events.arg);
 	assert_int_equal(w->usage.oom_kills, 1);
-	struct pod *pod = pod_of(UID_A, "shipper-x", 1, IDS(ID_2));
+	struct pod *pod = bed_pod(UID_A, "shipper-x", 1, IDS(ID_2));
 	pod->container[0].last_terminated = (struct pod_terminated){.known = true,
 		.reason = "OOMKilled",
 		.container_id = ID_1,
@@ -393,10 +212,10 @@ static void test_a_kill_for_the_nodes_sake_is_counted_and_raises_nothing(void **
 {
 	struct bed *bed = *state;
 
-	make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
-	struct workload *w = workload(bed, "main");
-	struct live_container *pc = live(bed, UID_A, "main");
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
+	struct workload *w = bed_workload(bed, "main");
+	struct live_container *pc = bed_live(bed, UID_A, "main");
 	bed->tracker.oomwatch.events.killed(
 		&pc->pod->oom, &pc->oom, OOM_GLOBAL, false, bed->tracker.oomwatch.events.arg);
 	assert_int_equal(w->usage.oom_kills, 1);
@@ -409,17 +228,17 @@ static void test_an_instance_that_nobody_names_is_told_by_elimination(void **sta
 	struct bed *bed = *state;
 	const char *old = "kubepods/burstable/pod" UID_A "/" ID_1;
 
-	make(bed, old);
-	make(bed, "kubepods/burstable/pod" UID_A "/" ID_3);
-	make(bed, "kubepods/burstable/pod" UID_A "/" SANDBOX);
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 2, IDS(ID_1, ID_3)));
-	struct live_container *pc = live(bed, UID_A, "main");
+	bed_make(bed, old);
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_3);
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" SANDBOX);
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 2, IDS(ID_1, ID_3)));
+	struct live_container *pc = bed_live(bed, UID_A, "main");
 	assert_int_equal(pc->pod->n_others, 1);
 	/* The API server is away; the container is replaced. */
 	char path[256];
 	(void)snprintf(path, sizeof(path), "%s/%s", bed->path, old);
-	assert_int_equal(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-	make(bed, "kubepods/burstable/pod" UID_A "/" ID_2);
+	assert_int_equal(nftw(path, bed_remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_2);
 	pc->lost = true;
 	bed->tracker.retry.fire(&bed->tracker);
 	assert_int_equal(pc->state, CONTAINER_WAITING); /* its status is given time to say it */
@@ -436,28 +255,28 @@ static void test_an_empty_cgroup_of_a_sandboxed_runtime_is_not_measurable(void *
 {
 	struct bed *bed = *state;
 
-	make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
-	put(bed, "kubepods/burstable/pod" UID_A "/" ID_1, "cgroup.events",
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_1);
+	bed_put(bed, "kubepods/burstable/pod" UID_A "/" ID_1, "cgroup.events",
 		"populated 0\nfrozen 0\n");
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
-	struct live_container *pc = live(bed, UID_A, "main");
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
+	struct live_container *pc = bed_live(bed, UID_A, "main");
 	for (int i = 0; i < 40 && pc->state == CONTAINER_WAITING; i++) {
 		clock_manual_advance(&bed->clock, pc->retry_usec - bed->clock.mono_usec);
 		bed->tracker.retry.fire(&bed->tracker);
 	}
 	assert_int_equal(pc->state, CONTAINER_NOT_MEASURABLE);
-	assert_false(usage_any(&workload(bed, "main")->usage));
+	assert_false(usage_any(&bed_workload(bed, "main")->usage));
 }
 
 static void test_settings_of_a_pod_apply_and_bad_ones_are_said_once(void **state)
 {
 	struct bed *bed = *state;
-	struct pod *pod = pod_of(UID_A, "shipper-x", 1, IDS(ID_1));
+	struct pod *pod = bed_pod(UID_A, "shipper-x", 1, IDS(ID_1));
 
 	(void)snprintf(pod->recommender, sizeof(pod->recommender),
 		"{\"recommendation-margin-fraction\": 0.5}");
 	tracker_pod(&bed->tracker, pod);
-	struct workload *w = workload(bed, "main");
+	struct workload *w = bed_workload(bed, "main");
 	assert_true(w->knobs->margin_fraction == 0.5);
 	(void)snprintf(pod->recommender, sizeof(pod->recommender),
 		"{\"recommendation-margin-fraction\": \"much\"}");
@@ -478,16 +297,16 @@ static void test_a_restarted_agent_goes_on_where_it_was_without_the_api_server(v
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 	struct checkpoint c;
 
-	make(bed, cgroup);
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
+	bed_make(bed, cgroup);
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
 	for (unsigned int i = 1; i <= 30; i++) {
 		clock_manual_advance(&bed->clock, 10 * USEC_PER_SEC);
-		numbers(bed, cgroup, 1000 + i * 500000, 30 << 20);
+		bed_numbers(bed, cgroup, 1000 + i * 500000, 30 << 20);
 		bed->tracker.round.fire(&bed->tracker);
 	}
 	struct recommendation before, after;
 	int64_t now = bed->clock.wall_usec * NSEC_PER_USEC;
-	workload_estimate(workload(bed, "main"), now, &before, NULL);
+	workload_estimate(bed_workload(bed, "main"), now, &before, NULL);
 	checkpoint_begin(&b, &id, now);
 	assert_int_equal(saved_write(&saved, &b), 0);
 	assert_int_equal(checkpoint_finish(&b), 0);
@@ -498,17 +317,17 @@ static void test_a_restarted_agent_goes_on_where_it_was_without_the_api_server(v
 	struct knobs knobs = bed->workloads.knobs;
 	workloads_finish(&bed->workloads);
 	workloads_init(&bed->workloads, &knobs);
-	start(bed);
+	bed_start(bed);
 	assert_int_equal(checkpoint_read(buf_str(&b), &id, &c, NULL), CHECKPOINT_OK);
 	assert_int_equal(saved_read_workloads(&saved, &c), 0);
 	assert_int_equal(saved_read_pods(&saved, &c), 0);
 	assert_int_equal(saved.n_workloads, 1);
 	assert_int_equal(saved.n_pods, 1);
 	assert_int_equal(saved.damaged, 0);
-	workload_estimate(workload(bed, "main"), now, &after, NULL);
+	workload_estimate(bed_workload(bed, "main"), now, &after, NULL);
 	assert_memory_equal(&before, &after, sizeof(before));
-	assert_int_equal(live(bed, UID_A, "main")->state, CONTAINER_SAMPLED);
-	assert_false(startup_running(&workload(bed, "main")->usage.startup));
+	assert_int_equal(bed_live(bed, UID_A, "main")->state, CONTAINER_SAMPLED);
+	assert_false(startup_running(&bed_workload(bed, "main")->usage.startup));
 }
 
 static void test_a_clock_that_is_set_takes_the_histories_along(void **state)
@@ -516,15 +335,15 @@ static void test_a_clock_that_is_set_takes_the_histories_along(void **state)
 	struct bed *bed = *state;
 	const char *cgroup = "kubepods/burstable/pod" UID_A "/" ID_1;
 
-	make(bed, cgroup);
-	tracker_pod(&bed->tracker, pod_of(UID_A, "shipper-x", 1, IDS(ID_1)));
-	struct workload *w = workload(bed, "main");
+	bed_make(bed, cgroup);
+	tracker_pod(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)));
+	struct workload *w = bed_workload(bed, "main");
 	for (unsigned int i = 1; i <= 60; i++) {
 		clock_manual_advance(&bed->clock, 10 * USEC_PER_SEC);
 		if (i == 30)
 			bed->clock.wall_usec -=
 				30 * 86400 * (int64_t)USEC_PER_SEC; /* a month back */
-		numbers(bed, cgroup, 1000 + i * 500000, 30 << 20);
+		bed_numbers(bed, cgroup, 1000 + i * 500000, 30 << 20);
 		bed->tracker.round.fire(&bed->tracker);
 	}
 	assert_int_equal(
@@ -540,19 +359,19 @@ static void test_hundreds_of_pods_come_and_go(void **state)
 
 	for (unsigned int i = 0; i < PODS_MAX + 5; i++) {
 		(void)snprintf(uid, sizeof(uid), "%08x-0c1e-4b57-9a63-2f8f0f6d1b11", i);
-		tracker_pod(&bed->tracker, pod_of(uid, "shipper-x", 2, IDS("", "")));
+		tracker_pod(&bed->tracker, bed_pod(uid, "shipper-x", 2, IDS("", "")));
 	}
 	assert_int_equal(bed->tracker.pods.n, PODS_MAX);
 	assert_int_equal(bed->tracker.pods.refused, 5);
 	tracker_begin(&bed->tracker);
 	tracker_synced(&bed->tracker);
 	assert_int_equal(bed->tracker.pods.n, 0);
-	turn(bed);
+	bed_turn(bed);
 }
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, bed_setup, bed_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_pod_is_found_measured_and_known_by_its_daemonset),
 		TEST(test_pods_of_others_and_ended_ones_are_not_followed),

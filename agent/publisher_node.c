@@ -69,11 +69,17 @@ struct workload *publisher_owner(const struct publisher *p, struct str key)
 	return NULL;
 }
 
+static int64_t amount_of(int64_t value)
+{
+	int64_t known = MAX(value, INT64_C(0));
+
+	return MIN(known, AMOUNT_MAX);
+}
+
 static struct amounts amounts_of(const struct quantity_pair *q)
 {
 	return (struct amounts){
-		.value = {MIN(MAX(q->cpu_millicores, INT64_C(0)), AMOUNT_MAX),
-			MIN(MAX(q->memory_bytes, INT64_C(0)), AMOUNT_MAX)},
+		.value = {amount_of(q->cpu_millicores), amount_of(q->memory_bytes)},
 		.known = {q->cpu_millicores >= 0, q->memory_bytes >= 0},
 	};
 }

@@ -248,6 +248,11 @@ static double coverage_of(const struct workload *w, enum resource r)
 	return isnan(share) ? -1 : share;
 }
 
+static uint64_t count_of(int64_t n)
+{
+	return n > 0 ? (uint64_t)n : 0;
+}
+
 static void write_value(struct buf *b, const struct candidate *c, int64_t now_ns)
 {
 	const struct recommendation *r = &c->facts.today;
@@ -255,11 +260,11 @@ static void write_value(struct buf *b, const struct candidate *c, int64_t now_ns
 		.target = pair_of(&r->amounts[BOUND_TARGET]),
 		.lower = pair_of(&r->amounts[BOUND_LOWER]),
 		.upper = pair_of(&r->amounts[BOUND_UPPER]),
-		.samples = (uint64_t)MAX(c->facts.samples, INT64_C(0)),
+		.samples = count_of(c->facts.samples),
 		.since_ns = c->w->usage.cpu_first,
 		.at_ns = now_ns,
 		.reason = reason_of(c->reason),
-		.oom_kills = (uint64_t)MAX(c->facts.oom_kills, INT64_C(0)),
+		.oom_kills = count_of(c->facts.oom_kills),
 		.coverage_cpu = coverage_of(c->w, RESOURCE_CPU),
 		.coverage_memory = coverage_of(c->w, RESOURCE_MEMORY),
 	};

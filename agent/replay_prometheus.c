@@ -316,7 +316,9 @@ static bool next_row(struct spool_cursor *cpu, struct spool_cursor *memory, stru
 
 	if (!c && !m)
 		return false;
-	int64_t t = c && m ? MIN(c->t, m->t) : c ? c->t : m->t;
+	int64_t t = c ? c->t : INT64_MAX;
+	if (m && m->t < t)
+		t = m->t;
 	*ret = (struct replay_row){.t = t, .cpu_millicores = NAN, .memory_bytes = NAN};
 	if (c && c->t == t) {
 		ret->cpu_millicores = c->value;
@@ -329,32 +331,34 @@ static bool next_row(struct spool_cursor *cpu, struct spool_cursor *memory, stru
 	return true;
 }
 
-static int replay_joined(struct replay *r, const struct parts *all, const struct part *cpu,
-	const struct part *memory, struct replay_source *from, struct err *e)
+/* One label set: of a in its file, and of b, if it is not NULL, in the memory's. */
+static int replay_joined(struct replay *r, const struct spool *spool, const struct part *a,
+	const struct part *b, struct replay_source *from, struct err *e)
 {
-	const struct part *any = cpu ? cpu : memory;
-	struct spool_cursor c, m;
+	struct spool_cursor cpu, memory;
 	struct replay_series *s;
 	struct replay_row row;
 	int error = 0;
-	int result = replay_series_get(r, str_of(any->name), &s, e);
+	int result = replay_series_get(r, str_of(a->name), &s, e);
 
 	if (result == -ENOMEM)
 		return result;
 	if (result < 0)
-		return replay_bad(r, from, any->name, NULL, e);
-	s->bad_rows += (cpu ? cpu->bad : 0) + (memory ? memory->bad : 0);
-	spool_cursor_init(&c, &all->spool, cpu ? cpu->first : 0, cpu ? cpu->n : 0);
-	spool_cursor_init(&m, &all->spool, memory ? memory->first : 0, memory ? memory->n : 0);
-	while (next_row(&c, &m, &row, &error) && error == 0) {
+		return replay_bad(r, from, a->name, NULL, e);
+	s->bad_rows += a->bad + (b ? b->bad : 0);
+	spool_cursor_init(&cpu, spool, 0, 0);
+	spool_cursor_init(&memory, spool, b ? b->first : 0, b ? b->n : 0);
+	spool_cursor_init(a->resource == RESOURCE_CPU ? &cpu : &memory, spool, a->first, a->n);
+	while (next_row(&cpu, &memory, &row, &error) && error == 0) {
 		struct err why;
 		if (replay_take(r, s, &row, &why) < 0 && replay_bad(r, from, s->name, s, &why) < 0)
 			return err_set(e, ECANCELED,
 				"%s: stopped at the first bad value (--strict)", from->file);
 	}
-	return error < 0 ? err_set(e, -error, "the temporary file cannot be read: %s",
-				   err_text(NULL, error))
-			 : 0;
+	if (error < 0)
+		return err_set(
+			e, -error, "the temporary file cannot be read: %s", err_text(NULL, error));
+	return 0;
 }
 
 static int replay_parts(struct replay *r, struct parts *all, const char *file, struct err *e)
@@ -365,14 +369,13 @@ static int replay_parts(struct replay *r, struct parts *all, const char *file, s
 	order(all);
 	for (size_t i = 0; i < all->n && result == 0; i++) {
 		const struct part *a = &all->part[i], *b = i + 1 < all->n ? a + 1 : NULL;
-		bool pair = b && joined(a, b) && a->resource != b->resource;
 
-		result = replay_joined(r, all, a->resource == RESOURCE_CPU ? a : NULL,
-			pair                             ? b
-			: a->resource == RESOURCE_MEMORY ? a
-							 : NULL,
-			&from, e);
-		i += pair;
+		/* CPU comes first: by_start. */
+		if (b && !(joined(a, b) && a->resource == RESOURCE_CPU &&
+				 b->resource == RESOURCE_MEMORY))
+			b = NULL;
+		result = replay_joined(r, &all->spool, a, b, &from, e);
+		i += b != NULL;
 	}
 	replay_source_end(&from);
 	return result;

@@ -82,14 +82,14 @@ int replay_read(
 	const char *file, int (*sink)(void *arg, struct str piece), void *arg, struct err *e)
 {
 	_cleanup_close_ int opened = -1;
-	int fd = STDIN_FILENO;
 	struct progress p;
 
 	if (!str_is(str_of(file), "-")) {
-		opened = fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-		if (fd < 0)
+		opened = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (opened < 0)
 			return err_set(e, errno, "cannot be opened: %m");
 	}
+	int fd = opened >= 0 ? opened : STDIN_FILENO;
 	struct inflate *z = inflate_create(sink, arg);
 	if (!z)
 		return err_set(e, ENOMEM, "no memory left");

@@ -61,7 +61,7 @@ static int grow(struct replay *r)
 	if (2 * (r->n_series + 1) <= r->table_size)
 		return 0;
 	size_t size = r->table_size ? 2 * r->table_size : 64;
-	struct replay_series **series = reallocarray(r->series, size / 2, sizeof *series);
+	struct replay_series **series = reallocarray(r->series, size / 2, sizeof(void *));
 	if (!series)
 		return -ENOMEM;
 	r->series = series;

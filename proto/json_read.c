@@ -111,8 +111,14 @@ static void reader_free(void *ctx, void *p)
 
 static void free_parser(struct json_reader *r)
 {
-	while (r->blocks.next != &r->blocks)
-		reader_free(r, CONTAINER_OF(r->blocks.next, struct block, link)->data);
+	struct link *next;
+
+	for (struct link *l = r->blocks.next; l != &r->blocks; l = next) {
+		next = l->next;
+		free(CONTAINER_OF(l, struct block, link));
+	}
+	r->blocks.next = r->blocks.previous = &r->blocks;
+	r->memory = 0;
 	r->yajl = NULL;
 }
 

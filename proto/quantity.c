@@ -238,10 +238,9 @@ static size_t write_number(
 		out[length++] = '-';
 	while (n > 0)
 		out[length++] = digits[--n];
-	for (; *suffix; suffix++)
-		out[length++] = *suffix;
-	out[length] = '\0';
-	return length;
+	n = strlen(suffix);
+	memcpy(out + length, suffix, n + 1);
+	return length + n;
 }
 
 size_t quantity_format(const struct quantity *q, char out[QUANTITY_TEXT_MAX])

@@ -14,7 +14,8 @@ import tarfile
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 BINARY = ROOT / "build/static/pernode-agent"
 ARCHIVE = ROOT / "build/static/pernode-agent.tar"
 MAX_BYTES = 6_000_000
@@ -81,6 +82,40 @@ class Binary(unittest.TestCase):
             must("git", "clone", "--quiet", "--shared", ROOT, f"{folder}/elsewhere")
             built = must("scripts/build-release", cwd=f"{folder}/elsewhere").strip()
             self.assertEqual(digest(pathlib.Path(built)), digest(BINARY))
+
+
+class Names(unittest.TestCase):
+    """Names of API servers, over TLS 1.3, with no other machine involved: see names.py."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        folder = pathlib.Path(cls.folder.name)
+        must("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+             "-subj", "/CN=names", "-addext", "subjectAltName=DNS:api.test,DNS:listed.example",
+             "-keyout", folder / "key.pem", "-out", folder / "cert.pem")
+        (folder / "hosts").write_text("127.0.0.1 localhost listed.example\n")
+        (folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+        lines = must("unshare", "--map-root-user", "--net", "--mount", sys.executable, "-B", HERE / "names.py", BINARY, folder,
+                     "api.test", "listed.example", "unknown.example", "other.test").splitlines()
+        cls.by_server, cls.by_file, cls.unknown, cls.unlisted = (json.loads(line) for line in lines)
+
+    def test_a_name_server_is_asked(self):
+        self.assertEqual(self.by_server["exit"], 0, self.by_server["output"])
+        self.assertIn("api.test", self.by_server["asked"])
+
+    def test_the_hosts_file_comes_first(self):
+        self.assertEqual(self.by_file["exit"], 0, self.by_file["output"])
+        self.assertEqual(self.by_file["asked"], [])
+
+    def test_an_unknown_name_is_an_error_that_names_it(self):
+        self.assertEqual(self.unknown["exit"], 1)
+        self.assertIn("unknown.example", self.unknown["output"])
+
+    def test_a_certificate_for_another_name_is_refused(self):
+        self.assertEqual(self.unlisted["exit"], 1)
+        self.assertRegex(self.unlisted["output"], "(?i)certificate|subject name")
 
 
 class Chart(unittest.TestCase):

@@ -3,6 +3,7 @@
 
 import json
 import unittest
+from datetime import datetime
 
 from lab import LabError, agent, wait, workload
 from lab.http import fetch
@@ -12,6 +13,10 @@ QUIET, BUSY, LARGE = "memory=8Mi", "cpu=300m memory=8Mi", "cpu=10m memory=40Mi"
 LIMITS = {"memory": "96Mi"}
 REQUESTS = {"cpu": "20m", "memory": "16Mi"}
 FIRST_VALUE_SECONDS = 300  # two samples, a minute each, and the kubelet's and the machine's slowness
+
+
+def instant(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 class Agent(OnCluster):
@@ -89,6 +94,11 @@ class Agent(OnCluster):
         events = json.loads(agent.ask(self.cluster, "a", "/v1/events"))["events"]
         kill = next(e for e in events if e["kind"] == "oom")
         self.assertEqual(kill["class"], "limit")
+        told = [e for e in events if e["kind"] == "published" and e["detail"] == "oom" and e["daemonset"] == "shipper"]
+        killed = [e for e in events if e["kind"] == "oom"]
+        if told:
+            took = instant(told[-1]["time"]) - instant(killed[-1]["time"])
+            print(f"note: {took * 1000:.0f} ms from the first OOM kill seen to its patch", flush=True)
         self.wait(lambda: self.seen("a")["oomKills"] == self.value("a")["oomKills"], "what is told is what is known", 30)
 
     def test_05_a_killed_agent_goes_on_where_it_was(self):

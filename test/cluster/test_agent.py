@@ -84,10 +84,12 @@ class Agent(OnCluster):
 
     def test_04_an_oom_kill_raises_its_own_node_only(self):
         before = {node: self.memory(node) for node in "abc"}
-        workload.instruct(self.cluster, self.pod_on("a", "shipper"), "memory=90Mi leak=24Mi")
-        self.wait(lambda: self.value("a")["oomKills"] >= 1 and self.memory("a") > 96 << 20, "node a asks for more", 90)
-        self.assertEqual(self.value("a")["reason"], "oom")
+        workload.instruct(self.cluster, self.pod_on("a", "shipper"), "memory=140Mi")
+        self.wait(lambda: self.memory("a") > 96 << 20, "node a asks for more than the limit that was too little", 90)
+        # The kill, or the warning ahead of it where a reading came in between.
+        self.assertIn(self.value("a")["reason"], ("oom", "ahead-of-oom"))
         self.assertGreaterEqual(int(self.value("a")["lowerBound"]["memory"]), 96 << 20)
+        self.wait(lambda: self.seen("a")["oomKills"] >= 1, "the kill is counted", 60)
         for node in "bc":
             self.assertEqual(self.value(node)["oomKills"], 0)
             self.assertLess(self.memory(node), before[node] * 1.5)
@@ -99,7 +101,6 @@ class Agent(OnCluster):
         if told:
             took = instant(told[-1]["time"]) - instant(killed[-1]["time"])
             print(f"note: {took * 1000:.0f} ms from the first OOM kill seen to its patch", flush=True)
-        self.wait(lambda: self.seen("a")["oomKills"] == self.value("a")["oomKills"], "what is told is what is known", 30)
 
     def test_05_a_killed_agent_goes_on_where_it_was(self):
         before = self.seen("c")["samples"]

@@ -39,8 +39,8 @@ static int is_empty(int fd, const char *path, struct err *e)
 	}
 	errno = 0;
 	while ((entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
-			strcmp(entry->d_name, "lost+found"))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+			strcmp(entry->d_name, "lost+found") != 0)
 			return 0;
 	return errno ? err_set(e, errno, "%s: cannot be listed: %s", path, strerror(errno)) : 1;
 }

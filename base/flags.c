@@ -121,7 +121,7 @@ static int duration_flag_parse(const struct flag *f, struct str value, int64_t *
 int flag_value_set(const struct flag *f, struct str value, void *settings, struct err *e)
 {
 	void *target = (char *)settings + f->offset;
-	int choice, r;
+	int choice = 0, r;
 
 	switch (f->kind) {
 	case FLAG_BOOL:

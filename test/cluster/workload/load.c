@@ -95,8 +95,9 @@ static void burn(void)
 	sink = x;
 }
 
-/* Thread number i takes the i-th thousand of the millicores, counted by its own CPU time. That time may move in steps as
- * large as 10 ms (a User Mode Linux kernel's tick), so what a slice took too much is taken off the next ones. */
+/* Thread number i takes the i-th thousand of the millicores, counted by its own CPU time. That time
+ * may move in steps as large as 10 ms (a User Mode Linux kernel's tick), so what a slice took too
+ * much is taken off the next ones. */
 static void *use_cpu(void *argument)
 {
 	uint64_t number = (uint64_t)(uintptr_t)argument;
@@ -116,12 +117,14 @@ static void *use_cpu(void *argument)
 		if (number + 1 < CPU_THREADS_MAX && share > 1000)
 			share = 1000;
 		owed_usec += (int64_t)(share * PERIOD_MSEC);
-		if (owed_usec > PERIOD_MSEC * 1000) /* a slice that was too short is not made up for */
+		if (owed_usec >
+			PERIOD_MSEC * 1000) /* a slice that was too short is not made up for */
 			owed_usec = PERIOD_MSEC * 1000;
 		from_usec = thread_usec();
 		from_msec = now_msec(CLOCK_MONOTONIC);
 		spent_msec = 0;
-		while ((int64_t)(thread_usec() - from_usec) < owed_usec && spent_msec < PERIOD_MSEC) {
+		while ((int64_t)(thread_usec() - from_usec) < owed_usec &&
+			spent_msec < PERIOD_MSEC) {
 			burn();
 			spent_msec = now_msec(CLOCK_MONOTONIC) - from_msec;
 		}

@@ -10,6 +10,10 @@
  * confidence)^exponent. */
 #define LOWER_MULTIPLIER 0.001 /* exponent −2 */
 #define UPPER_MULTIPLIER 1.0   /* exponent 1 */
+/* Profile fine: an upper bound of more than ten times its percentile says nothing but "too early"
+ * (some three hours at the defaults), and a reader that took it for a bound would act on a number
+ * without meaning. It is left out. */
+#define UPPER_FACTOR_MAX 10.0
 
 struct estimation {
 	const struct usage_history *u;
@@ -171,6 +175,7 @@ static bool known(const struct estimation *s, enum bound bound, enum resource r,
 		return s->confidence[r] > 0 || (r == RESOURCE_MEMORY && s->lower_floor > 0);
 	/* Beyond the last bucket's start: a number without meaning. */
 	return s->confidence[r] > 0 &&
+	       multiplier(BOUND_UPPER, s->confidence[r]) <= UPPER_FACTOR_MAX &&
 	       (double)amount < s->u->model->buckets[r].from[s->u->model->buckets[r].n - 1];
 }
 

@@ -317,9 +317,17 @@ static void fine_says_only_what_it_knows(void **state)
 	assert_int_equal(r.amounts[BOUND_TARGET].value[RESOURCE_MEMORY], 10 << 20);
 	assert_false(r.amounts[BOUND_LOWER].known[RESOURCE_MEMORY]);
 	assert_false(r.amounts[BOUND_UPPER].known[RESOURCE_MEMORY]);
-	/* Memory gains confidence from memory. */
-	for (int i = 1; i < 1440; i++)
+	/* Memory gains confidence from memory. An upper bound of hundreds of times the target is
+	 * none. */
+	for (int i = 1; i < 1440; i++) {
 		assert_int_equal(usage_add_memory(&u, T0 + i * MINUTES, 20 << 20), 0);
+		estimate(&u, &fine, 1, T0 + i * MINUTES, &r, NULL);
+		const struct amounts *upper = &r.amounts[BOUND_UPPER];
+		assert_true(upper->known[RESOURCE_MEMORY] == (i >= 160));
+		assert_true(!upper->known[RESOURCE_MEMORY] ||
+			    upper->value[RESOURCE_MEMORY] <=
+				    11 * r.amounts[BOUND_TARGET].value[RESOURCE_MEMORY]);
+	}
 	estimate(&u, &fine, 1, T0 + INSTANT_DAY, &r, NULL);
 	assert_true(r.amounts[BOUND_UPPER].known[RESOURCE_MEMORY]);
 	assert_true(r.amounts[BOUND_UPPER].value[RESOURCE_MEMORY] < 60 << 20);

@@ -179,7 +179,7 @@ class Verbs(Faulty):
 
     def test_status_logs_shell_and_wait(self):
         self.assertEqual(run_command(self.cluster, "status", "--output=json").returncode, 0)
-        self.assertIn("kubelet", run_command(self.cluster, "logs", "a/kubelet", "--tail=5").stdout)
+        self.assertIn("kubelet", run_command(self.cluster, "logs", "a/kubelet", "--tail=2000").stdout)
         self.assertTrue(run_command(self.cluster, "logs", "apiserver").stdout)
         shell = run_command(self.cluster, "shell", "b", "--", "sh", "-c", "hostname; exit 4")
         self.assertEqual((shell.stdout, shell.returncode), ("node-b\n", 4))

@@ -342,13 +342,13 @@ const struct kube_client_stats *kube_client_stats(const struct kube_client *c)
 
 void kube_path_escape(struct buf *out, struct str s)
 {
-	static const char plain[] = "-._~";
+	static const char plain[] = {'-', '.', '_', '~'};
 
 	for (size_t i = 0; i < s.n; i++) {
 		char c = s.p[i];
 
 		if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-			memchr(plain, c, 4))
+			memchr(plain, c, sizeof(plain)))
 			(void)buf_putc(out, c);
 		else
 			(void)buf_printf(out, "%%%02X", (unsigned int)(unsigned char)c);

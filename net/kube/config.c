@@ -112,13 +112,13 @@ static struct str lookup(char *const *environment, const char *name)
 /* Only what can stand in an address or a name: the rest could turn the URL into another one. */
 static bool is_host(struct str s)
 {
-	static const char more[] = ".-:_";
+	static const char more[] = {'.', '-', ':', '_'};
 
 	for (size_t i = 0; i < s.n; i++) {
 		char c = s.p[i];
 
 		if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
-			!memchr(more, c, 4))
+			!memchr(more, c, sizeof(more)))
 			return false;
 	}
 	return s.n > 0 && s.n <= 253;
@@ -152,12 +152,11 @@ static int pod_server(struct kube_config *c, char *const *environment, struct er
 	return 0;
 }
 
-static int in_dir(char **ret, const char *dir, const char *name, struct err *e)
+static char *in_dir(const char *dir, const char *name)
 {
-	if (asprintf(ret, "%s/%s", dir, name) >= 0)
-		return 0;
-	*ret = NULL;
-	return err_set(e, ENOMEM, "out of memory");
+	char *path;
+
+	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
 int kube_config_from_pod(
@@ -169,12 +168,12 @@ int kube_config_from_pod(
 
 	kube_config_init(&c);
 	r = pod_server(&c, environment, e);
-	if (r == 0)
-		r = in_dir(&c.ca_file, dir, "ca.crt", e);
-	if (r == 0)
-		r = in_dir(&c.token_file, dir, "token", e);
 	if (r < 0)
 		return r;
+	c.ca_file = in_dir(dir, "ca.crt");
+	c.token_file = in_dir(dir, "token");
+	if (!c.ca_file || !c.token_file)
+		return err_set(e, ENOMEM, "out of memory");
 	if (access(c.ca_file, R_OK) < 0)
 		return err_set(e, errno,
 			"%s: %s; the pod needs its service account mounted "

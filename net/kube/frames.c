@@ -30,26 +30,25 @@ enum node {
 };
 
 static const struct {
-	enum node parent;
 	struct str key;
-	enum node child;
+	enum node parent, child;
 } edges[] = {
-	{WATCH, {"type", 4}, TYPE},
-	{WATCH, {"object", 6}, OBJECT},
-	{LIST, {"metadata", 8}, LIST_META},
-	{LIST, {"items", 5}, ITEMS},
-	{LIST_META, {"resourceVersion", 15}, LIST_VERSION},
-	{LIST_META, {"continue", 8}, LIST_CONTINUE},
-	{OBJECT, {"kind", 4}, KIND},
-	{OBJECT, {"code", 4}, CODE},
-	{OBJECT, {"reason", 6}, REASON},
-	{OBJECT, {"message", 7}, MESSAGE},
-	{OBJECT, {"metadata", 8}, META},
-	{META, {"name", 4}, NAME},
-	{META, {"namespace", 9}, NAMESPACE},
-	{META, {"resourceVersion", 15}, VERSION},
-	{META, {"annotations", 11}, ANNOTATIONS},
-	{ANNOTATIONS, {"k8s.io/initial-events-end", 25}, INITIAL_EVENTS_END},
+	{{"type", 4}, WATCH, TYPE},
+	{{"object", 6}, WATCH, OBJECT},
+	{{"metadata", 8}, LIST, LIST_META},
+	{{"items", 5}, LIST, ITEMS},
+	{{"resourceVersion", 15}, LIST_META, LIST_VERSION},
+	{{"continue", 8}, LIST_META, LIST_CONTINUE},
+	{{"kind", 4}, OBJECT, KIND},
+	{{"code", 4}, OBJECT, CODE},
+	{{"reason", 6}, OBJECT, REASON},
+	{{"message", 7}, OBJECT, MESSAGE},
+	{{"metadata", 8}, OBJECT, META},
+	{{"name", 4}, META, NAME},
+	{{"namespace", 9}, META, NAMESPACE},
+	{{"resourceVersion", 15}, META, VERSION},
+	{{"annotations", 11}, META, ANNOTATIONS},
+	{{"k8s.io/initial-events-end", 25}, ANNOTATIONS, INITIAL_EVENTS_END},
 };
 
 static const enum node roots[] = {

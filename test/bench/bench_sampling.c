@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/sampler.h"
+#include "agent/sample/sampler.h"
 
 #define CONTAINERS_MAX 256U
 #define TURNS 60U /* each way, alternating; the fastest counts: the others were disturbed */

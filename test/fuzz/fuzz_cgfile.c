@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "agent/cgfile.h"
+#include "agent/cgroup/cgfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "agent/cgpath.h"
+#include "agent/cgroup/cgpath.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "agent/oomwatch.h"
+#include "agent/sample/oomwatch.h"
 #include "bed.h"
 
 #define ROOM 4 /* containers of one pod in these tests */

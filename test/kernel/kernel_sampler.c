@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "agent/cgroot.h"
-#include "agent/observe.h"
-#include "agent/sampler.h"
+#include "agent/cgroup/cgroot.h"
+#include "agent/observe/observe.h"
+#include "agent/sample/sampler.h"
 #include "bed.h"
 
 #define CROWD 200

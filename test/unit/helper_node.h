@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/publisher.h"
+#include "agent/publish/publisher.h"
 #include "base/buf.h"
 #include "net/kube/client.h"
 

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "agent/publisher_inner.h"
+#include "agent/publish/publisher_inner.h"
 #include "test/unit/helper_node.h"
 
 #define MIB INT64_C(1048576)

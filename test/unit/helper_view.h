@@ -3,11 +3,11 @@
  * asking the endpoint's handlers without a socket. */
 #pragma once
 
-#include "agent/container.h"
-#include "agent/endpoint.h"
-#include "agent/events.h"
-#include "agent/view.h"
-#include "agent/workload.h"
+#include "agent/endpoint/endpoint.h"
+#include "agent/endpoint/events.h"
+#include "agent/endpoint/view.h"
+#include "agent/sample/container.h"
+#include "agent/state/workload.h"
 #include "base/buf.h"
 #include "base/flags.h"
 

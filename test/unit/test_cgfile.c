@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/cgfile.h"
+#include "agent/cgroup/cgfile.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/macros.h"

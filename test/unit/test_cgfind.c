@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/cgfind.h"
+#include "agent/cgroup/cgfind.h"
 #include "helper_alloc.h"
 
 #define UID "f3c1a9a0-0c1e-4b57-9a63-2f8f0f6d1b11"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "agent/sampler.h"
+#include "agent/sample/sampler.h"
 #include "base/file.h"
 #include "rules/estimator.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/cgpath.h"
+#include "agent/cgroup/cgpath.h"
 #include "base/macros.h"
 
 #define ID "a09bc17f5aa29b0dbdec9ede5f46cf1396d2405917ab02e6f1eb1019f388396e"

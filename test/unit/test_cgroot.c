@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "agent/cgroot.h"
-#include "agent/cgtree.h"
+#include "agent/cgroup/cgroot.h"
+#include "agent/cgroup/cgtree.h"
 
 static void mounts_of_the_field(void **state)
 {

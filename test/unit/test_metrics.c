@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 
-#include "agent/publisher.h"
+#include "agent/publish/publisher.h"
 #include "base/file.h"
 #include "helper_view.h"
 #include "net/kube/reflector.h"

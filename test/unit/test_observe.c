@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/observe.h"
+#include "agent/observe/observe.h"
 #include "base/file.h"
 #include "helper_alloc.h"
 #include "proto/json_read.h"

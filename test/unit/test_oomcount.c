@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "agent/oomcount.h"
+#include "agent/sample/oomcount.h"
 
 #define ALL (EVENT_OOM | EVENT_OOM_KILL | EVENT_OOM_GROUP_KILL)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Answers of Prometheus, and what both kinds of input share when memory runs out. */
-#include "agent/replay.h"
+#include "agent/replay/replay.h"
 #include "helper_alloc.h"
 #include "helper_replay.h"
 #include "test/unit/unit.h"

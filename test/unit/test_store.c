@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/store.h"
+#include "agent/state/store.h"
 #include "base/file.h"
 #include "helper_alloc.h"
 

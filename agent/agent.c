@@ -13,9 +13,7 @@
 #define SAVE_RETRY_USEC USEC_PER_MINUTE
 #define FILE_SCHEME "file:"
 
-/* ---- state on disk
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- state on disk ---- */
 
 static struct checkpoint_identity identity_of(const struct agent *a)
 {
@@ -103,8 +101,7 @@ static int load(struct agent *a, struct err *e)
 	return 0;
 }
 
-/* ---- what the parts tell each other
- * ----------------------------------------------------------------------------------- */
+/* ---- what the parts tell each other ---- */
 
 static void on_urgent(void *arg, struct workload *w)
 {
@@ -217,9 +214,7 @@ static void each_container(
 	tracker_each(&((struct agent *)arg)->tracker, fn, fn_arg);
 }
 
-/* ---- start
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- start ---- */
 
 static int start_tracker(struct agent *a, int64_t since_ns, struct err *e)
 {

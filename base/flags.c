@@ -12,9 +12,7 @@
 
 static const char *const bool_names[] = {"false", "true", NULL};
 
-/* ---- the table
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 /* The i-th flag over all tables, or NULL after the last. */
 static const struct flag *flag_at(const struct flag_set *set, size_t i)
@@ -60,9 +58,7 @@ static const char *environment_value(const struct flag_set *set, const char *nam
 	return NULL;
 }
 
-/* ---- one value
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- one value ---- */
 
 static int choice_parse(const char *const *choices, struct str value, int *ret, struct err *e)
 {
@@ -187,8 +183,7 @@ static int defaults_set(struct flag_set *set, struct err *e)
 	return 0;
 }
 
-/* ---- the command line
- * ------------------------------------------------------------------------------------------- */
+/* ---- the command line ---- */
 
 static size_t distance(const char *a, const char *b)
 {

@@ -63,8 +63,7 @@ static int each_directory(const struct cgfind *f, const char *path, visit_fn vis
 	return c.r ? c.r : MIN(r, 0);
 }
 
-/* ---- the walk: where pods are
- * ----------------------------------------------------------------------------------- */
+/* ---- the walk: where pods are ---- */
 
 struct walk {
 	struct cgfind *f;
@@ -135,9 +134,7 @@ static int walk(struct cgfind *f, uint64_t now_usec)
 	return each_directory(f, "", visit_in_walk, &w);
 }
 
-/* ---- pods
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- pods ---- */
 
 struct pod_search {
 	struct str uid;
@@ -192,9 +189,7 @@ int cgfind_pod(struct cgfind *f, struct str uid, uint64_t now_usec, char ret_pat
 	return 0;
 }
 
-/* ---- containers
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- containers ---- */
 
 struct container_search {
 	struct str uid, id;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/endpoint/endpoint_private.h"
-#include "agent/endpoint/events.h"
+#include "agent/state/events.h"
 #include "base/duration.h"
 #include "base/flags.h"
 #include "proto/quantity.h"

@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "agent/endpoint/endpoint_private.h"
-#include "agent/endpoint/events.h"
 #include "agent/sample/container.h"
+#include "agent/state/events.h"
 #include "proto/rfc3339.h"
 #include "version.h"
 

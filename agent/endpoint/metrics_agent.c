@@ -4,10 +4,10 @@
  * takes it; here it gets its name. */
 #include <sys/resource.h>
 
-#include "agent/endpoint/events.h"
 #include "agent/endpoint/metrics_private.h"
 #include "agent/endpoint/process.h"
 #include "agent/pods/tracker.h"
+#include "agent/state/events.h"
 #include "agent/state/store.h"
 #include "agent/state/workload.h"
 #include "net/http/server.h"

@@ -25,9 +25,7 @@ struct podsource {
 	struct stat seen;
 };
 
-/* ---- both
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- both ---- */
 
 static struct podsource *create(struct tracker *tracker, const char *node_name)
 {
@@ -70,8 +68,7 @@ const char *podsource_trouble(const struct podsource *s)
 	return s->trouble.text;
 }
 
-/* ---- the API server's watch
- * ------------------------------------------------------------------------------------------ */
+/* ---- the API server's watch ---- */
 
 static void on_begin(void *arg)
 {
@@ -181,9 +178,7 @@ int podsource_create_api(struct podsource **ret, struct loop *loop, struct kube_
 	return 0;
 }
 
-/* ---- a file
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- a file ---- */
 
 static void take_pod(void *arg, const struct pod *pod)
 {

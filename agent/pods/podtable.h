@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/endpoint/view.h"
+#include "agent/pods/entry.h"
 #include "agent/sample/container.h"
 #include "agent/sample/oomwatch.h"
 #include "agent/state/workload.h"

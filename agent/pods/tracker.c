@@ -13,8 +13,7 @@ int64_t tracker_now_ns(const struct tracker *t)
 	return clock_wall_usec(t->clock) * NSEC_PER_USEC;
 }
 
-/* ---- taking a cgroup up, and letting it go
- * ----------------------------------------------------------------------- */
+/* ---- taking a cgroup up, and letting it go ---- */
 
 void tracker_let_go(struct tracker *t, struct live_container *pc)
 {
@@ -192,8 +191,7 @@ static int take_up(struct tracker *t, struct live_container *pc, struct err *e)
 	return 0;
 }
 
-/* ---- looking for cgroups, again and again
- * ------------------------------------------------------------------------ */
+/* ---- looking for cgroups, again and again ---- */
 
 void tracker_schedule(struct tracker *t)
 {
@@ -272,9 +270,7 @@ static void on_retry(void *arg)
 	tracker_schedule(t);
 }
 
-/* ---- the rounds
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- the rounds ---- */
 
 /* The next round is due an interval after the last was due, so that rounds do not drift. */
 static void on_round(void *arg)
@@ -310,9 +306,7 @@ static void on_look(void *arg)
 	loop_timer_set(&t->look, TRACKER_LOOK_USEC);
 }
 
-/* ---- life
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 int tracker_init(struct tracker *t, struct loop *loop, const struct clock *clock, int root_fd,
 	struct workloads *workloads, struct events *events, const struct tracker_options *options,

@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 #include "agent/cgroup/cgfind.h"
-#include "agent/endpoint/events.h"
-#include "agent/endpoint/view.h"
 #include "agent/pods/podtable.h"
 #include "agent/sample/oomwatch.h"
 #include "agent/sample/sampler.h"
+#include "agent/state/events.h"
+#include "agent/state/health.h"
 #include "agent/state/workload.h"
 #include "base/clock.h"
 #include "base/loop.h"

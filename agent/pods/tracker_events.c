@@ -29,9 +29,7 @@ static struct amounts request_of(const struct workload *w)
 		.known = {w->request_millicores >= 0, w->request_bytes >= 0}};
 }
 
-/* ---- OOM kills
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- OOM kills ---- */
 
 /* The history knows of a kill now: the rest follows from it. */
 static void kill_counted(struct tracker *t, struct live_container *pc, const char *class,
@@ -141,9 +139,7 @@ void tracker_told_kill(
 		kill_counted(t, pc, "limit", at_ns, limit_bytes, true);
 }
 
-/* ---- samples
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- samples ---- */
 
 static void on_window(
 	struct container *c, int64_t t_ns, double millicores, double minutes, void *arg)

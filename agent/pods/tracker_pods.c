@@ -6,8 +6,7 @@
 #include "agent/pods/tracker_inner.h"
 #include "base/log.h"
 
-/* ---- whose numbers count
- * ------------------------------------------------------------------------------------------ */
+/* ---- whose numbers count ---- */
 
 /* During a rollout two pods of one DaemonSet may be here: the one that stays has the workload. */
 static bool takes_over(
@@ -86,8 +85,7 @@ static void set_knobs(struct tracker *t, struct live_container *pc, const struct
 			pod->namespace, pod->name, why.text);
 }
 
-/* ---- one container of a pod, as its status has it
- * ------------------------------------------------------------------ */
+/* ---- one container of a pod, as its status has it ---- */
 
 /* The newest end of this container that was an OOM kill, or NULL. */
 static const struct pod_terminated *oom_kill_of(const struct pod_container *info)
@@ -170,9 +168,7 @@ static void take_container(struct tracker *t, struct live_container *pc, const s
 		take_termination(t, pc, info, first);
 }
 
-/* ---- pods
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- pods ---- */
 
 static bool has_ended(const struct pod *pod)
 {
@@ -312,8 +308,7 @@ void tracker_synced(struct tracker *t)
 		t->options.synced(t->options.arg);
 }
 
-/* ---- an instance that the status does not name yet
- * ------------------------------------------------------------------ */
+/* ---- an instance that the status does not name yet ---- */
 
 struct unknown_ids {
 	const struct pod_entry *pod;
@@ -391,9 +386,7 @@ void tracker_remember_others(struct tracker *t, struct pod_entry *pod)
 	(void)cgfind_each(&t->find, pod->cgroup, remember_other, pod);
 }
 
-/* ---- for the endpoint
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- for the endpoint ---- */
 
 void tracker_each(const struct tracker *t,
 	int (*fn)(void *arg, const struct container_entry *entry), void *arg)

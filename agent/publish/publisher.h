@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/endpoint/view.h"
+#include "agent/state/health.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/loop.h"

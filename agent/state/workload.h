@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/endpoint/history.h"
+#include "agent/state/history.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "proto/pod.h"

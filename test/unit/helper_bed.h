@@ -5,7 +5,7 @@
 #include <ftw.h>
 
 #include "agent/pods/tracker.h"
-#include "agent/state/saved.h"
+#include "agent/saved.h"
 
 #define UID_A "aaaaaaaa-0c1e-4b57-9a63-2f8f0f6d1b11"
 #define UID_B "bbbbbbbb-0c1e-4b57-9a63-2f8f0f6d1b11"

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "agent/endpoint/endpoint.h"
-#include "agent/endpoint/events.h"
 #include "agent/endpoint/view.h"
 #include "agent/sample/container.h"
+#include "agent/state/events.h"
 #include "agent/state/workload.h"
 #include "base/buf.h"
 #include "base/flags.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "agent/endpoint/events.h"
+#include "agent/state/events.h"
 #include "helper_alloc.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "agent/endpoint/history.h"
+#include "agent/state/history.h"
 #include "base/macros.h"
 #include "unit.h"
 

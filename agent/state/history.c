@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/endpoint/history.h"
+#include "agent/state/history.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/state/saved.h"
+#include "agent/saved.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,9 +17,7 @@ enum {
 	TAG_CONTAINER = CHECKPOINT_TAG('c', 'o', 'n', 't'),
 };
 
-/* ---- writing
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- writing ---- */
 
 static void write_workload(struct buf *b, const struct workload *w)
 {
@@ -89,9 +87,7 @@ int saved_write(void *arg, struct buf *b)
 	return b->error;
 }
 
-/* ---- reading
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static struct str content_of(const struct checkpoint_cursor *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/endpoint/events.h"
+#include "agent/state/events.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -20,6 +20,17 @@ ROOMS = {
     "aggregator": {"base", "proto", "rules", "net"},
     "cli": {"base", "proto", "rules", "net"},
 }
+# The same for the rooms within agent/. What lies in agent/ itself puts them together, and may include all.
+AGENT_ROOMS = {
+    "cgroup": set(),
+    "state": set(),
+    "sample": {"cgroup"},
+    "pods": {"cgroup", "sample", "state"},
+    "publish": {"state"},
+    "endpoint": {"sample", "pods", "publish", "state"},
+    "observe": {"cgroup", "sample"},
+    "replay": set(),
+}
 BANNED = re.compile(
     r"\b(strcpy|strcat|sprintf|vsprintf|sscanf|strtok|atoi|atol|atof|strtol|strtoul|strtoll|strtoull|gets|system|popen"
     r"|alloca|strncpy|strncat|rand|setlocale)\s*\("
@@ -52,6 +63,11 @@ def check_c(name, text):
             there = m.group(1).split("/")[0]
             if there in ROOMS and there != room and there not in ROOMS[room]:
                 yield n, f"{room}/ may not include {there}/"
+        if m and room == "agent":
+            inner, wanted = name.split("/")[1], m.group(1).split("/")
+            if inner in AGENT_ROOMS and wanted[0] == "agent" and wanted[1] in AGENT_ROOMS \
+                    and wanted[1] != inner and wanted[1] not in AGENT_ROOMS[inner]:
+                yield n, f"agent/{inner}/ may not include agent/{wanted[1]}/"
         for pattern, allowed, why in ONLY_IN:
             if pattern.search(line) and not allowed(name):
                 yield n, why

@@ -47,7 +47,7 @@ static void put_event(struct json_writer *w, const struct event *e)
 	put_bytes(w, "peak_bytes", e->peak_bytes);
 	if (e->target.known[RESOURCE_CPU] || e->target.known[RESOURCE_MEMORY]) {
 		json_key(w, "target");
-		endpoint_amounts(w, &e->target);
+		amounts_object(w, &e->target);
 	}
 	put_str(w, "text", e->text);
 	json_end_object(w);

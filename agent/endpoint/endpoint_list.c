@@ -37,7 +37,7 @@ static void put_coverage(struct json_writer *w, const struct coverage *c, enum c
 
 		if (isnan(share))
 			continue;
-		json_key(w, endpoint_resource_name(r));
+		json_key(w, resource_name(r));
 		json_double(w, share);
 	}
 	json_end_object(w);
@@ -81,7 +81,7 @@ void endpoint_published(struct json_writer *w, const struct publish_item *p)
 		json_null(w);
 	} else {
 		json_begin_object(w);
-		endpoint_bounds(w, &p->published);
+		bounds_members(w, &p->published);
 		json_key(w, "reason");
 		json_string(w, publish_reason_name(p->reason));
 		json_end_object(w);
@@ -101,7 +101,7 @@ static void recommendation_item(struct endpoint_list *l, const struct workload *
 	json_begin_object(w);
 	endpoint_key(w, work->namespace, work->daemonset, work->container);
 	endpoint_text(w, "pod", work->pod);
-	endpoint_bounds(w, &r);
+	bounds_members(w, &r);
 	json_key(w, "samples");
 	json_i64(w, work->usage.cpu_samples);
 	json_key(w, "since");
@@ -127,7 +127,7 @@ void endpoint_request(struct json_writer *w, const struct workload *work)
 	const struct amounts request = {.value = {work->request_millicores, work->request_bytes},
 		.known = {work->request_millicores >= 0, work->request_bytes >= 0}};
 
-	endpoint_amounts(w, &request);
+	amounts_object(w, &request);
 }
 
 /* A container that has no workload yet: there is nothing to recommend, but it is not kept quiet. */
@@ -143,7 +143,7 @@ static void recommendation_container(struct endpoint_list *l, const struct conta
 	json_begin_object(w);
 	endpoint_key(w, entry->namespace, entry->daemonset, entry->container);
 	endpoint_text(w, "pod", entry->pod);
-	endpoint_bounds(w, &nothing);
+	bounds_members(w, &nothing);
 	json_key(w, "samples");
 	json_i64(w, 0);
 	json_key(w, "published");

@@ -63,7 +63,7 @@ static void put_percentiles(struct json_writer *w, const struct histogram *h, en
 		json_begin_object(w);
 		json_key(w, "percentile");
 		json_double(w, shown[i]);
-		json_key(w, endpoint_amount_key(r));
+		json_key(w, amount_key(r));
 		json_i64(w, histogram_percentile(h, shown[i]));
 		json_end_object(w);
 	}
@@ -88,7 +88,7 @@ int endpoint_histogram(void *arg, const struct http_request *request,
 	h = &work->usage.histogram[r];
 	begin(&w, view, work);
 	json_key(&w, "resource");
-	json_string(&w, endpoint_resource_name(r));
+	json_string(&w, resource_name(r));
 	json_key(&w, "unit");
 	json_string(&w, r == RESOURCE_CPU ? "millicores" : "bytes");
 	json_key(&w, "referenceTime");
@@ -103,7 +103,7 @@ int endpoint_histogram(void *arg, const struct http_request *request,
 	for (enum bound b = 0; b < BOUNDS; b++) {
 		if (!rec.amounts[b].known[r])
 			continue;
-		json_key(&w, endpoint_bound_name(b));
+		json_key(&w, bound_name(b));
 		json_i64(&w, rec.amounts[b].value[r]);
 	}
 	endpoint_end(&w);
@@ -117,16 +117,16 @@ static void put_step(struct json_writer *w, enum resource r, enum bound b, const
 {
 	json_begin_object(w);
 	json_key(w, "resource");
-	json_string(w, endpoint_resource_name(r));
+	json_string(w, resource_name(r));
 	json_key(w, "bound");
-	json_string(w, endpoint_bound_name(b));
+	json_string(w, bound_name(b));
 	json_key(w, "stage");
 	json_string(w, stage);
 	if (!isnan(factor)) {
 		json_key(w, "factor");
 		json_double(w, factor);
 	}
-	json_key(w, endpoint_amount_key(r));
+	json_key(w, amount_key(r));
 	json_i64(w, amount);
 	json_key(w, "changed");
 	json_bool(w, changed);
@@ -317,7 +317,7 @@ int endpoint_explain(void *arg, const struct http_request *request, struct http_
 	for (enum resource i = 0; i < RESOURCES; i++) {
 		if (histogram_empty(&work->usage.histogram[i]))
 			continue;
-		json_key(&w, endpoint_resource_name(i));
+		json_key(&w, resource_name(i));
 		json_double(&w, x.confidence[i]);
 	}
 	json_end_object(&w);
@@ -332,7 +332,7 @@ int endpoint_explain(void *arg, const struct http_request *request, struct http_
 	json_end_array(&w);
 	json_key(&w, "request");
 	endpoint_request(&w, work);
-	endpoint_bounds(&w, &rec);
+	bounds_members(&w, &rec);
 	endpoint_published(&w, &work->publish);
 	put_next(&w, view, work, &facts, now);
 	endpoint_end(&w);

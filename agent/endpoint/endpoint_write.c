@@ -5,45 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *endpoint_amount_key(enum resource r)
-{
-	return r == RESOURCE_CPU ? "cpu_millicores" : "memory_bytes";
-}
-
-const char *endpoint_resource_name(enum resource r)
-{
-	return r == RESOURCE_CPU ? "cpu" : "memory";
-}
-
-const char *endpoint_bound_name(enum bound b)
-{
-	static const char *const names[BOUNDS] = {[BOUND_TARGET] = "target",
-		[BOUND_LOWER] = "lowerBound",
-		[BOUND_UPPER] = "upperBound"};
-
-	return names[b];
-}
-
-void endpoint_amounts(struct json_writer *w, const struct amounts *a)
-{
-	json_begin_object(w);
-	for (enum resource r = 0; r < RESOURCES; r++) {
-		if (!a->known[r])
-			continue;
-		json_key(w, endpoint_amount_key(r));
-		json_i64(w, a->value[r]);
-	}
-	json_end_object(w);
-}
-
-void endpoint_bounds(struct json_writer *w, const struct recommendation *r)
-{
-	for (enum bound b = 0; b < BOUNDS; b++) {
-		json_key(w, endpoint_bound_name(b));
-		endpoint_amounts(w, &r->amounts[b]);
-	}
-}
-
 void endpoint_key(
 	struct json_writer *w, const char *namespace, const char *daemonset, const char *container)
 {

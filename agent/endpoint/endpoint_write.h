@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the endpoint's answers have in common: how amounts and names are written, and answers that
- * are made piece by piece. Private to agent/endpoint/. */
+/* What the endpoint's answers have in common: how names are written, and answers that are made
+ * piece by piece. Private to agent/endpoint/. */
 #pragma once
 
 #include <stdint.h>
@@ -9,20 +9,11 @@
 #include "agent/state/workload.h"
 #include "net/http/server.h"
 #include "proto/json_write.h"
-#include "rules/estimator.h"
+#include "rules/amount_json.h"
 
 /* A piece of a long answer ends with the item that reaches this size. */
 #define ENDPOINT_PIECE_BYTES SIZE_OR_TINY(8192U, 64U)
 
-/* "cpu_millicores", "memory_bytes" */
-const char *endpoint_amount_key(enum resource r);
-const char *endpoint_resource_name(enum resource r); /* "cpu", "memory" */
-const char *endpoint_bound_name(enum bound b);       /* "target", "lowerBound", "upperBound" */
-
-/* {"cpu_millicores":…,"memory_bytes":…}; what is not known is left out. */
-void endpoint_amounts(struct json_writer *w, const struct amounts *a);
-/* Members target, lowerBound, upperBound. */
-void endpoint_bounds(struct json_writer *w, const struct recommendation *r);
 /* Members namespace, daemonset, container. */
 void endpoint_key(
 	struct json_writer *w, const char *namespace, const char *daemonset, const char *container);

@@ -134,28 +134,28 @@ static void samples(struct metrics *m, const struct workload *w)
 static void coverage_target(struct metrics *m, const struct workload *w)
 {
 	for (enum resource r = 0; r < RESOURCES; r++)
-		metric_put_workload(m, w, "resource", endpoint_resource_name(r),
+		metric_put_workload(m, w, "resource", resource_name(r),
 			coverage_share(&w->coverage, COVERAGE_TARGET, r));
 }
 
 static void coverage_request(struct metrics *m, const struct workload *w)
 {
 	for (enum resource r = 0; r < RESOURCES; r++)
-		metric_put_workload(m, w, "resource", endpoint_resource_name(r),
+		metric_put_workload(m, w, "resource", resource_name(r),
 			coverage_share(&w->coverage, COVERAGE_REQUEST, r));
 }
 
 static void above_target(struct metrics *m, const struct workload *w)
 {
 	for (enum resource r = 0; r < RESOURCES; r++)
-		metric_put_workload(m, w, "resource", endpoint_resource_name(r),
+		metric_put_workload(m, w, "resource", resource_name(r),
 			coverage_above_seconds(&w->coverage, COVERAGE_TARGET, r));
 }
 
 static void above_request(struct metrics *m, const struct workload *w)
 {
 	for (enum resource r = 0; r < RESOURCES; r++)
-		metric_put_workload(m, w, "resource", endpoint_resource_name(r),
+		metric_put_workload(m, w, "resource", resource_name(r),
 			coverage_above_seconds(&w->coverage, COVERAGE_REQUEST, r));
 }
 

@@ -5,10 +5,9 @@
 #include "agent/observe/observe.h"
 #include "proto/json_write.h"
 #include "proto/quantity.h"
+#include "rules/amount_json.h"
 #include "rules/instant.h"
 
-static const char *const bound_names[BOUNDS] = {
-	[BOUND_TARGET] = "target", [BOUND_LOWER] = "lowerBound", [BOUND_UPPER] = "upperBound"};
 static const char *const event_names[] = {
 	[OBSERVED_OOM] = "oom", [OBSERVED_AHEAD] = "ahead-of-oom", [OBSERVED_GONE] = "gone"};
 
@@ -19,21 +18,6 @@ static void recommend(
 }
 
 /* ---- JSON */
-
-static void put_amounts(struct json_writer *w, const char *name, const struct amounts *a)
-{
-	json_key(w, name);
-	json_begin_object(w);
-	if (a->known[RESOURCE_CPU]) {
-		json_key(w, "cpu_millicores");
-		json_i64(w, a->value[RESOURCE_CPU]);
-	}
-	if (a->known[RESOURCE_MEMORY]) {
-		json_key(w, "memory_bytes");
-		json_i64(w, a->value[RESOURCE_MEMORY]);
-	}
-	json_end_object(w);
-}
 
 static void put_cpu(struct json_writer *w, const struct container *c)
 {
@@ -114,8 +98,7 @@ static void put_observed(
 	json_key(w, "oomKills");
 	json_i64(w, o->usage.oom_kills);
 	put_events(w, o);
-	for (int bound = 0; bound < BOUNDS; bound++)
-		put_amounts(w, bound_names[bound], &r.amounts[bound]);
+	bounds_members(w, &r);
 	json_end_object(w);
 }
 

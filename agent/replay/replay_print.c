@@ -4,27 +4,8 @@
 #include "base/num.h"
 #include "proto/json_write.h"
 #include "proto/rfc3339.h"
+#include "rules/amount_json.h"
 #include "rules/instant.h"
-
-static void put_amounts(struct json_writer *w, const struct amounts *a)
-{
-	if (a->known[RESOURCE_CPU]) {
-		json_key(w, "cpu_millicores");
-		json_i64(w, a->value[RESOURCE_CPU]);
-	}
-	if (a->known[RESOURCE_MEMORY]) {
-		json_key(w, "memory_bytes");
-		json_i64(w, a->value[RESOURCE_MEMORY]);
-	}
-}
-
-static void put_bound(struct json_writer *w, const char *key, const struct amounts *a)
-{
-	json_key(w, key);
-	json_begin_object(w);
-	put_amounts(w, a);
-	json_end_object(w);
-}
 
 static void put_reference(struct json_writer *w, int64_t ns)
 {
@@ -87,7 +68,7 @@ static void put_result(struct json_writer *w, const char *key, const struct what
 	json_key(w, "node_writes");
 	json_i64(w, r->node_writes);
 	if (request)
-		put_amounts(w, request);
+		amounts_members(w, request);
 	json_end_object(w);
 }
 
@@ -114,9 +95,7 @@ static void put_series(struct json_writer *w, const struct replay_series *s)
 	json_time(w, s->since);
 	json_key(w, "last");
 	json_time(w, s->last);
-	put_bound(w, "target", &s->recommendation.amounts[BOUND_TARGET]);
-	put_bound(w, "lowerBound", &s->recommendation.amounts[BOUND_LOWER]);
-	put_bound(w, "upperBound", &s->recommendation.amounts[BOUND_UPPER]);
+	bounds_members(w, &s->recommendation);
 	json_key(w, "histogram");
 	json_begin_object(w);
 	put_histogram(w, "cpu", &s->usage.histogram[RESOURCE_CPU]);

@@ -109,5 +109,5 @@ int main(void)
 		cmocka_unit_test(no_memory_is_an_error_and_no_leak),
 	};
 
-	return cmocka_run_group_tests_name("endpoint_bounds", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("bounds_members", tests, NULL, NULL);
 }

@@ -135,7 +135,7 @@ def an_oom_kill_raises_the_memory_target_within_a_second() -> None:
 def a_busy_loop_under_a_quota_climbs_to_its_need() -> None:
     leaf = Cgroup("climb/ctr")
     leaf.load("--busy=100/100")
-    # What it takes when nothing holds it back: one CPU, less what this guest and its host have to do besides.
+    # What it takes when nothing holds it back: one CPU, less what this guest has to do besides.
     before, begin = leaf.number("cpu.stat", "usage_usec"), time.monotonic()
     time.sleep(3)
     free = (leaf.number("cpu.stat", "usage_usec") - before) / (time.monotonic() - begin) / 1000

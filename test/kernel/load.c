@@ -3,7 +3,7 @@
  *     load [--cgroup=DIR] [--busy=MS/MS] [--anon=MIB] [--leak=KIB] [--read=DIR] [--children=N]
  * joins the cgroup, has its N children do the rest, and does what is asked until it is killed:
  *     --busy=20/100   uses 20 ms of CPU, then sleeps until the next full 100 ms since its start;
- * again and again
+ * again and again. 100/100 never sleeps
  *     --anon=MIB      takes so much memory at once
  *     --leak=KIB      and so much more each second
  *     --read=DIR      reads every file below DIR, again and again: page cache. The last ones stay
@@ -101,7 +101,8 @@ static void busy_once(const struct shape *s, int64_t start)
 
 	while (now_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
 		continue;
-	sleep_until(start + ((now_ns(CLOCK_MONOTONIC) - start) / period + 1) * period);
+	if (s->busy_ms < s->period_ms)
+		sleep_until(start + ((now_ns(CLOCK_MONOTONIC) - start) / period + 1) * period);
 }
 
 static void run(const struct shape *s)

@@ -77,6 +77,25 @@ class Lifecycle(unittest.TestCase):
         cluster.down()
         self.assertEqual(process.marked(mark), [])
 
+    def test_leftovers_of_a_crash_are_cleaned_by_the_next_up(self):
+        cluster = new_cluster("crashed")
+        cluster.up(SMALL)
+        mark = cluster.mark_environment()[process.MARK_VARIABLE]
+        old = cluster.network.holder()
+        # As after a crash: the namespace's holder is gone, its other processes go on without it,
+        # and the records of two of them are lost.
+        old.end(0)
+        (cluster.directory / "run" / "etcd.json").unlink()
+        (cluster.directory / "nodes" / "solo" / "run.json").unlink()
+        survivors = process.marked(mark)
+        self.assertTrue(survivors)
+        cluster.up(SMALL)
+        self.assertTrue(cluster.ready("solo"))
+        self.assertFalse([survivor for survivor in survivors if survivor.alive()])
+        cluster.down()
+        self.assertEqual(process.marked(mark), [])
+        self.assertEqual(traces_on_host(cluster.directory), [])
+
     def test_a_node_whose_kernel_ends_fails_the_up_with_its_console(self):
         cluster = new_cluster("broken")
         cluster.up(SMALL)

@@ -35,6 +35,9 @@ CGROUP = Path("/sys/fs/cgroup")
 MAX_LOG_BYTES = 32 << 20
 RESTART_SECONDS = 1
 TERM_SECONDS = 5
+CONTAINERD_SECONDS = 10         # then it is said why it does not answer
+CTR_SECONDS = 60
+IMPORT_SECONDS = 240
 
 
 def say(text: str) -> None:
@@ -85,8 +88,10 @@ def mount_host(config: dict) -> None:
 
 
 def mount_disk() -> None:
-    """/var: the node's disk. ext4 replays its journal after a power cut."""
-    run("mount", "-t", "ext4", "-o", "noatime", "/dev/ubda", "/var")
+    """/var: the node's disk. ext4 replays its journal after a power cut. What is written is there
+    after one as far as it got, also by those who do not sync (containerd, CNI): with delayed
+    allocation their newest files would be left empty."""
+    run("mount", "-t", "ext4", "-o", "noatime,nodelalloc", "/dev/ubda", "/var")
     for path in ("lib/kubelet", "lib/containerd", "lib/pernode", "lib/lab/imported", "log", "tmp"):
         Path("/var", path).mkdir(parents=True, exist_ok=True)
     run_link = Path("/var/run")
@@ -177,20 +182,36 @@ def import_image(archive: Path) -> subprocess.CompletedProcess:
     marker = Path("/var/lib/lab/imported", archive.name)
     if marker.exists():
         return subprocess.CompletedProcess([], 0, "", "")
-    done = subprocess.run(["ctr", "-n", "k8s.io", "images", "import", str(archive)],
-                          capture_output=True, text=True, check=False)
+    command = ["ctr", "-n", "k8s.io", "images", "import", str(archive)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False,
+                              timeout=IMPORT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"not done within {IMPORT_SECONDS} s")
     if done.returncode == 0:
         marker.touch()
     return done
 
 
 def wait_for_containerd(service: Service) -> None:
-    """Until containerd answers; it is started again meanwhile should it end."""
+    """Until containerd answers for its images; it is started again meanwhile should it end. Why it
+    does not answer is said once it takes long, and whenever that changes."""
+    asked = ["ctr", "--connect-timeout", "5s", "-n", "k8s.io", "images", "ls", "-q"]
+    patient_until, told = time.monotonic() + CONTAINERD_SECONDS, ""
     while True:
+        trouble = f"{SOCKET} is not there"
         if SOCKET.exists():
-            asked = subprocess.run(["ctr", "version"], capture_output=True, check=False)
-            if asked.returncode == 0:
-                return
+            try:
+                done = subprocess.run(asked, capture_output=True, text=True, check=False,
+                                      timeout=CTR_SECONDS)
+                if done.returncode == 0:
+                    return
+                trouble = done.stderr.strip()
+            except subprocess.TimeoutExpired:
+                trouble = f"no answer within {CTR_SECONDS} s"
+        if time.monotonic() > patient_until and trouble != told:
+            say(f"waiting for containerd: {trouble}")
+            told = trouble
         time.sleep(0.1)
         service.trim_log()
 

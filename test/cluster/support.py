@@ -17,7 +17,7 @@ FLEET = [
     NodeSpec("b", memory_bytes=640 << 20, cgroup_root="/lab",
              reserved={"cpu": "100m", "memory": "64Mi"}),
     NodeSpec("c", taints=[{"key": "spare", "value": "yes", "effect": "PreferNoSchedule"}],
-             max_pods=40),
+             max_pods=40, runtime="crun"),
 ]
 LIMITS = {"cpu": "500m", "memory": "32Mi"}
 

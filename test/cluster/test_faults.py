@@ -32,6 +32,10 @@ class Faulty(OnCluster):
     def boot_id(self, node: NodeHandle) -> str:
         return node.capture(["cat", "/proc/sys/kernel/random/boot_id"]).strip()
 
+    def machine_ids(self) -> dict[str, str]:
+        return {node["metadata"]["name"]: node["status"]["nodeInfo"]["machineID"]
+                for node in self.kube.get("nodes")["items"]}
+
     def api_says(self, name: str, ready: bool):
         self.wait(lambda: self.cluster.ready(name) == ready,
                   f"the API shows node {name} {'Ready' if ready else 'not Ready'}", 120)
@@ -41,12 +45,14 @@ class NodeFaults(Faulty):
     def test_after_a_power_cut_a_node_has_its_disk_and_its_pod_restarts(self):
         node, pod = self.cluster.node("b"), self.pod_on("b")
         boot, restarts = self.boot_id(node), container_status(pod)["restartCount"]
+        machines = self.machine_ids()
         node.capture(["sh", "-c", f"echo kept > {MARKER} && sync"])
         node.kill()
         self.assertEqual(node.state(), "gone")
         node.start()
         self.assertNotEqual(self.boot_id(node), boot)
         self.assertEqual(node.capture(["cat", MARKER]).strip(), "kept")
+        self.assertEqual(self.machine_ids(), machines)
 
         def restarted():
             now = self.pod_on("b")
@@ -58,8 +64,12 @@ class NodeFaults(Faulty):
     def test_a_wiped_node_comes_back_without_its_disk(self):
         node = self.cluster.node("c")
         node.capture(["sh", "-c", f"echo lost > {MARKER} && sync"])
+        before = self.machine_ids()
         node.reboot(wipe=True)
         self.assertEqual(node.capture(["ls", "/var/lib/pernode"]).split(), [])
+        after = self.machine_ids()
+        self.assertEqual(len({*before.values(), after["node-c"]}), 4)
+        self.assertEqual({**after, "node-c": ""}, {**before, "node-c": ""})
         self.cluster.wait_daemonset("load", self.namespace)
 
     def test_a_deleted_node_comes_back_as_a_new_object_with_its_labels(self):

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import traceback
+import uuid
 from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -28,6 +29,9 @@ import files    # noqa: E402
 
 # mount(2)
 MS_RDONLY, MS_NOSUID, MS_REMOUNT, MS_BIND = 1, 2, 32, 4096
+
+# What udev would make; crun reads a resize from /dev/stdin.
+DEVICE_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 
 LAB = Path("/run/lab")
 SOCKET = Path("/run/containerd/containerd.sock")
@@ -72,6 +76,9 @@ def mount_basics() -> None:
     mount("sysfs", "/sys")
     if not Path("/dev/null").exists():
         mount("devtmpfs", "/dev")
+    for name, target in DEVICE_LINKS.items():
+        if not Path("/dev", name).is_symlink():
+            Path("/dev", name).symlink_to(target)
     mount("devpts", "/dev/pts")
     mount("tmpfs", "/dev/shm")
     mount("tmpfs", "/run", options="mode=755")
@@ -97,6 +104,22 @@ def mount_disk() -> None:
     run_link = Path("/var/run")
     if not run_link.is_symlink():
         run_link.symlink_to("/run")
+
+
+def take_machine_id() -> None:
+    """The node is a machine of its own: its ID was made when its disk was new and stays with it. The
+    kubelet looks in /etc first, then where the disk has it."""
+    own, usual = Path("/var/lib/dbus/machine-id"), Path("/etc/machine-id")
+    if not own.exists():
+        own.parent.mkdir(parents=True, exist_ok=True)
+        part = own.with_suffix(".part")
+        with open(part, "w", encoding="ascii") as file:
+            file.write(uuid.uuid4().hex + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(own)
+    if usual.exists():
+        run("mount", "--bind", own, usual)
 
 
 def load_modules(directory: str, modules: list[str]) -> None:
@@ -231,6 +254,7 @@ class Node:
         mount_basics()
         mount_host(config)
         mount_disk()
+        take_machine_id()
         load_modules(config["modules"], config["module_files"])
         complete_cpuinfo()
         Path("/proc/sys/kernel/hostname").write_text(config["node_name"], encoding="ascii")

@@ -148,6 +148,7 @@ struct publish_node {
 	unsigned int failures; /* in a row */
 	bool first_done;       /* the first patch was taken */
 	bool in_flight;
+	bool unsettled; /* it is not known whether the last patch was taken */
 	bool sent_token;
 };
 
@@ -167,6 +168,13 @@ void publish_node_done(struct publish_node *n, uint64_t now_usec, uint64_t rando
  * to a fifth more, when that is longer. */
 void publish_node_failed(struct publish_node *n, uint64_t now_usec, uint64_t first_usec,
 	uint64_t last_usec, uint64_t retry_after_usec, uint64_t random);
+/* Its answer was lost, so it may have taken it or not. Waits as after a failure; then comes a look
+ * at the Node, and no patch before publish_node_settled. */
+void publish_node_unsettled(struct publish_node *n, uint64_t now_usec, uint64_t first_usec,
+	uint64_t last_usec, uint64_t retry_after_usec, uint64_t random);
+/* What the look told: taken costs what any patch costs; not taken is a failure, and the next wait
+ * goes on to double. No-op unless unsettled. */
+void publish_node_settled(struct publish_node *n, uint64_t now_usec, bool taken, uint64_t random);
 /* How long until the next look at the own Node; UINT64_MAX while a patch is under way. */
 uint64_t publish_node_readback_wait(const struct publish_node *n, uint64_t now_usec);
 /* A look succeeded. */

@@ -70,7 +70,7 @@ uint64_t publish_node_wait(struct publish_node *n, uint64_t now_usec, enum publi
 {
 	uint64_t at = n->hold_usec;
 
-	if (n->in_flight || need <= PUBLISH_RIDES)
+	if (n->in_flight || n->unsettled || need <= PUBLISH_RIDES)
 		return UINT64_MAX;
 	/* What is due when the agent starts waits like a first value: agents start together. */
 	if (need == PUBLISH_NEW || (need <= PUBLISH_DUE && !n->first_done))
@@ -103,7 +103,7 @@ void publish_node_done(struct publish_node *n, uint64_t now_usec, uint64_t rando
 	publish_node_readback_done(n, now_usec, random);
 }
 
-void publish_node_failed(struct publish_node *n, uint64_t now_usec, uint64_t first, uint64_t last,
+static void hold(struct publish_node *n, uint64_t now_usec, uint64_t first, uint64_t last,
 	uint64_t retry_after_usec, uint64_t random)
 {
 	uint64_t ceiling = MAX(first, UINT64_C(1));
@@ -118,18 +118,57 @@ void publish_node_failed(struct publish_node *n, uint64_t now_usec, uint64_t fir
 
 		wait = MAX(wait, asked + random % (asked / 5 + 1));
 	}
-	/* What was not written was not spent: the wait is what holds back a storm. */
-	if (n->in_flight && n->sent_token)
-		n->full_usec -= MIN(n->full_usec, n->pace.refill_usec);
-	n->in_flight = false;
 	n->failures = n->failures < 1000 ? n->failures + 1 : n->failures;
 	n->hold_usec = u64_add_sat(now_usec, wait);
+}
+
+/* What was not written was not spent: the wait is what holds back a storm. */
+static void give_back(struct publish_node *n)
+{
+	if (n->sent_token)
+		n->full_usec -= MIN(n->full_usec, n->pace.refill_usec);
+	n->sent_token = false;
+}
+
+void publish_node_failed(struct publish_node *n, uint64_t now_usec, uint64_t first, uint64_t last,
+	uint64_t retry_after_usec, uint64_t random)
+{
+	if (n->in_flight)
+		give_back(n);
+	n->in_flight = false;
+	hold(n, now_usec, first, last, retry_after_usec, random);
+}
+
+void publish_node_unsettled(struct publish_node *n, uint64_t now_usec, uint64_t first,
+	uint64_t last, uint64_t retry_after_usec, uint64_t random)
+{
+	n->in_flight = false;
+	n->unsettled = true;
+	hold(n, now_usec, first, last, retry_after_usec, random);
+}
+
+void publish_node_settled(struct publish_node *n, uint64_t now_usec, bool taken, uint64_t random)
+{
+	unsigned int failures = n->failures;
+
+	if (!n->unsettled)
+		return;
+	n->unsettled = false;
+	if (taken) {
+		publish_node_done(n, now_usec, random);
+		return;
+	}
+	give_back(n);
+	publish_node_readback_done(n, now_usec, random);
+	n->failures = failures;
 }
 
 uint64_t publish_node_readback_wait(const struct publish_node *n, uint64_t now_usec)
 {
 	if (n->in_flight)
 		return UINT64_MAX;
+	if (n->unsettled)
+		return until(n->hold_usec, now_usec);
 	return until(MAX(n->readback_usec, n->hold_usec), now_usec);
 }
 

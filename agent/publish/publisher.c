@@ -136,6 +136,35 @@ static void patch_done(struct publisher *p)
 	p->stats.last_patch_wall_usec = clock_wall_usec(p->clock);
 }
 
+/* The Node was looked at: as usual, or to learn whether the last patch was taken. What was the
+ * trouble with a patch that was not is so still. */
+static void look_done(struct publisher *p, uint64_t now)
+{
+	bool unsettled = p->node.unsettled, taken = unsettled && publisher_settle(p);
+
+	if (taken)
+		patch_done(p);
+	if (unsettled)
+		publish_node_settled(&p->node, now, taken, chance(p));
+	else
+		publish_node_readback_done(&p->node, now, chance(p));
+	if (!unsettled || taken)
+		set_trouble(p, PUBLISHER_OK, "");
+}
+
+/* It did not go well. */
+static void request_failed(struct publisher *p, enum publisher_request request,
+	enum publisher_outcome o, uint64_t now, uint64_t retry_after_usec)
+{
+	const struct publisher_patience *patience = &publisher_patience[o];
+	bool open = request == PUBLISHER_PATCH && p->sent && patience->open;
+
+	if (request == PUBLISHER_PATCH && !open)
+		patch_failed(p, o);
+	(open ? publish_node_unsettled : publish_node_failed)(&p->node, now, patience->first_usec,
+		patience->last_usec, retry_after_usec, chance(p));
+}
+
 /* The request under way is over, one way or the other. */
 static void finish(struct publisher *p, enum publisher_outcome o, const char *text,
 	uint64_t retry_after_usec, const struct node *node)
@@ -145,17 +174,15 @@ static void finish(struct publisher *p, enum publisher_outcome o, const char *te
 
 	p->request = PUBLISHER_NONE;
 	(request == PUBLISHER_PATCH ? p->stats.patches : p->stats.reads)[o]++;
-	set_trouble(p, o, text);
 	if (o != PUBLISHER_OK) {
-		if (request == PUBLISHER_PATCH)
-			patch_failed(p, o);
-		publish_node_failed(&p->node, now, publisher_patience[o].first_usec,
-			publisher_patience[o].last_usec, retry_after_usec, chance(p));
+		set_trouble(p, o, text);
+		request_failed(p, request, o, now, retry_after_usec);
 	} else if (request == PUBLISHER_PATCH) {
+		set_trouble(p, PUBLISHER_OK, "");
 		patch_done(p);
 		publish_node_done(&p->node, now, chance(p));
 	} else {
-		publish_node_readback_done(&p->node, now, chance(p));
+		look_done(p, now);
 		/* What was too much may have become less since. */
 		p->room = MIN(p->room + p->room / 4 + PUBLISHER_VALUE_BYTES,
 			(size_t)PUBLISHER_ROOM_BYTES);
@@ -226,6 +253,7 @@ static void start(struct publisher *p, enum publisher_request kind, struct str b
 	node_reader_begin(p->reader);
 	buf_clear(&p->seen);
 	r = p->port.start(p->port.arg, &request, &e);
+	p->sent = r == 0;
 	if (r < 0)
 		finish(p, PUBLISHER_LOCAL, err_text(&e, r), 0, NULL);
 }
@@ -263,6 +291,7 @@ static void send_patch(struct publisher *p, enum publish_need need)
 	p->sent_at_ns = wall_ns(p);
 	publish_node_sent(&p->node, clock_mono_usec(p->clock), need);
 	p->request = PUBLISHER_PATCH;
+	p->sent = false;
 	r = publisher_write_patch(p, &b, p->sent_at_ns);
 	if (r < 0) {
 		finish(p, PUBLISHER_LOCAL, err_text(&e, r), 0, NULL);
@@ -293,8 +322,9 @@ void publisher_turn(void *arg)
 			start(p, PUBLISHER_READ, (struct str){NULL, 0});
 			return;
 		}
-		/* Nothing is written to a Node that was not seen. */
-		if (!p->identified) {
+		/* Nothing is written to a Node that was not seen, nor before it is known what is
+		 * there. */
+		if (!p->identified || p->node.unsettled) {
 			sleep_for(p, readback);
 			return;
 		}

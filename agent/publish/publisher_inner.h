@@ -68,6 +68,7 @@ struct publisher {
 
 	/* The request under way. */
 	enum publisher_request request;
+	bool sent;          /* to the server, and not to a file or nowhere */
 	bool poked;         /* meanwhile, or before it */
 	uint64_t wake_usec; /* when the timer was last set to fire, monotonic */
 	int64_t sent_at_ns;
@@ -99,6 +100,7 @@ uint64_t publisher_hash(struct str s);
 /* publisher_outcome.c. The wait after a failure: from first, doubled, to last. */
 struct publisher_patience {
 	uint64_t first_usec, last_usec;
+	bool open; /* a patch that ends so may have been taken all the same */
 };
 extern const struct publisher_patience publisher_patience[PUBLISHER_OUTCOMES];
 enum publisher_outcome publisher_outcome_of(const struct kube_answer *a);
@@ -116,6 +118,9 @@ int publisher_write_patch(struct publisher *p, struct buf *b, int64_t now_ns);
 struct workload *publisher_owner(const struct publisher *p, struct str key);
 /* For node_reader_create. */
 void publisher_on_annotation(void *arg, struct str key, struct str value);
+/* Whether the patch whose answer was lost is on the Node that was read. Then the items that it does
+ * not hold as sent count as failed; else all do. */
+bool publisher_settle(struct publisher *p);
 /* The whole Node was read: who it is, and whether our keys are as they should be. */
 void publisher_compare(struct publisher *p, const struct node *node);
 

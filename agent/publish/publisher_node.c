@@ -164,6 +164,57 @@ static void look_at_unknown(struct publisher *p, struct str key, struct str text
 	/* else: a value of somebody else under a key that will be ours with the first value. */
 }
 
+/* Whether the Node holds the item as it was sent. Each value tells its time, so no other patch of
+ * ours made the same. */
+static bool holds_sent(const struct publisher *p, const struct workload *w)
+{
+	char key[ANNOTATION_KEY_MAX];
+	struct str text;
+
+	if (annotation_key(key, str_of(w->namespace), str_of(w->daemonset), str_of(w->container)) <
+		0)
+		return false;
+	if (!seen_find(p, str_of(key), &text))
+		return w->publish.sent_withdrawn;
+	return publisher_hash(text) == w->publish.sent_hash;
+}
+
+/* A patch is taken whole or not at all: one value of it is proof. Keys that are gone are none,
+ * unless it did nothing else. */
+static bool was_taken(const struct publisher *p)
+{
+	bool says_something = p->agent_sent, gone = true;
+	struct str text;
+
+	if (p->agent_sent && seen_find(p, STR(ANNOTATION_AGENT), &text) &&
+		publisher_hash(text) == p->agent_sent_hash)
+		return true;
+	for (const struct workload *w = p->workloads->first; w; w = w->next) {
+		if (!w->publish.in_flight)
+			continue;
+		if (w->publish.sent_withdrawn) {
+			gone = gone && holds_sent(p, w);
+			continue;
+		}
+		if (holds_sent(p, w))
+			return true;
+		says_something = true;
+	}
+	for (size_t at = 0; at < p->removals.n; at += strlen(p->removals.p + at) + 1)
+		gone = gone && !seen_find(p, str_of(p->removals.p + at), &text);
+	return !says_something && gone;
+}
+
+bool publisher_settle(struct publisher *p)
+{
+	bool taken = was_taken(p);
+
+	for (struct workload *w = p->workloads->first; w; w = w->next)
+		if (w->publish.in_flight && !(taken && holds_sent(p, w)))
+			publish_item_failed(&w->publish);
+	return taken;
+}
+
 /* Was it an agent on this node and this machine that wrote what is there? */
 static bool written_here(const struct publisher *p)
 {

@@ -27,12 +27,13 @@ const char *publisher_outcome_name(enum publisher_outcome o)
 	return (unsigned int)o < PUBLISHER_OUTCOMES ? names[o] : "unknown";
 }
 
-/* What passes by itself is tried again soon; what somebody has to mend, less and less often. */
+/* What passes by itself is tried again soon; what somebody has to mend, less and less often.
+ * LOCAL: memory may have run out while the answer was read. */
 const struct publisher_patience publisher_patience[PUBLISHER_OUTCOMES] = {
-	[PUBLISHER_UNREACHABLE] = {USEC_PER_SEC, USEC_PER_MINUTE},
-	[PUBLISHER_TIMEOUT] = {USEC_PER_SEC, USEC_PER_MINUTE},
+	[PUBLISHER_UNREACHABLE] = {USEC_PER_SEC, USEC_PER_MINUTE, true},
+	[PUBLISHER_TIMEOUT] = {USEC_PER_SEC, USEC_PER_MINUTE, true},
 	[PUBLISHER_TLS] = {5 * USEC_PER_SEC, 5 * USEC_PER_MINUTE},
-	[PUBLISHER_PROTOCOL] = {5 * USEC_PER_SEC, 5 * USEC_PER_MINUTE},
+	[PUBLISHER_PROTOCOL] = {5 * USEC_PER_SEC, 5 * USEC_PER_MINUTE, true},
 	[PUBLISHER_UNAUTHORIZED] = {2 * USEC_PER_SEC, 2 * USEC_PER_MINUTE},
 	[PUBLISHER_FORBIDDEN] = {10 * USEC_PER_SEC, 10 * USEC_PER_MINUTE},
 	[PUBLISHER_NOT_FOUND] = {5 * USEC_PER_SEC, USEC_PER_MINUTE},
@@ -40,9 +41,9 @@ const struct publisher_patience publisher_patience[PUBLISHER_OUTCOMES] = {
 	[PUBLISHER_TOO_LARGE] = {USEC_PER_SEC, 10 * USEC_PER_MINUTE},
 	[PUBLISHER_INVALID] = {USEC_PER_SEC, 10 * USEC_PER_MINUTE},
 	[PUBLISHER_THROTTLED] = {USEC_PER_SEC, 2 * USEC_PER_MINUTE},
-	[PUBLISHER_SERVER] = {USEC_PER_SEC, 2 * USEC_PER_MINUTE},
+	[PUBLISHER_SERVER] = {USEC_PER_SEC, 2 * USEC_PER_MINUTE, true},
 	[PUBLISHER_REFUSED] = {10 * USEC_PER_SEC, 10 * USEC_PER_MINUTE},
-	[PUBLISHER_LOCAL] = {USEC_PER_SEC, USEC_PER_MINUTE},
+	[PUBLISHER_LOCAL] = {USEC_PER_SEC, USEC_PER_MINUTE, true},
 };
 
 static enum publisher_outcome of_error(int error)

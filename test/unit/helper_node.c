@@ -173,10 +173,10 @@ static void write_node(const struct fake_node *f, struct buf *b)
 	json_end_object(&j);
 }
 
-static void done(struct fake_node *f, unsigned int status, const char *message)
+static void done(struct fake_node *f, int error, unsigned int status, const char *message)
 {
-	struct kube_answer a = {.error = f->error,
-		.status = f->error ? 0 : status,
+	struct kube_answer a = {.error = error,
+		.status = error ? 0 : status,
 		.retry_after_usec = f->retry_after_usec,
 		.text = message};
 
@@ -196,7 +196,7 @@ static void stream(struct fake_node *f, struct str all)
 		all.p += n;
 		all.n -= n;
 	}
-	done(f, 200, "");
+	done(f, 0, 200, "");
 }
 
 void fake_node_answer(struct fake_node *f)
@@ -205,20 +205,25 @@ void fake_node_answer(struct fake_node *f)
 	struct patching p;
 
 	if (f->error || f->status) {
-		done(f, f->status, f->message ? f->message : "told to refuse");
+		done(f, f->error, f->status, f->message ? f->message : "told to refuse");
+		return;
+	}
+	if (f->broken_patches && f->request.method == KUBE_PATCH) {
+		done(f, 0, 500, "told to break");
 		return;
 	}
 	if (f->request.method == KUBE_PATCH) {
 		if (!patch(f, false, &p)) {
-			done(f, 400, "not JSON");
+			done(f, 0, 400, "not JSON");
 			return;
 		}
 		if (p.poisoned) {
-			done(f, 422, "Node \"n\" is invalid: metadata.annotations: Invalid value");
+			done(f, 0, 422,
+				"Node \"n\" is invalid: metadata.annotations: Invalid value");
 			return;
 		}
 		if (f->limit && p.size > f->limit) {
-			done(f, 422,
+			done(f, 0, 422,
 				"Node \"n\" is invalid: metadata.annotations: Too long: must have "
 				"at most 262144 bytes");
 			return;
@@ -227,6 +232,10 @@ void fake_node_answer(struct fake_node *f)
 		f->taken++;
 		free(f->last_patch);
 		f->last_patch = strdup(f->body.p);
+		if (f->lost) {
+			done(f, f->lost, 0, "told to lose the answer");
+			return;
+		}
 	}
 	if (f->raw) {
 		stream(f, str_of(f->raw));

@@ -22,6 +22,8 @@ struct fake_node {
 	const char *message; /* of the Status */
 	const char *raw;     /* a 200 with these bytes */
 	const char *poison;  /* a patch that sets this key is refused, 422 */
+	bool broken_patches; /* a patch is answered with 500 */
+	int lost;            /* the error that a patch is answered with after it was taken */
 	size_t limit;        /* of all annotations; 0: none */
 	uint64_t retry_after_usec;
 

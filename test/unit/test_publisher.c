@@ -153,6 +153,82 @@ static void after_an_outage_the_newest_state_goes_once(void **state)
 	assert_int_equal(publisher_trouble(b->p), PUBLISHER_OK);
 }
 
+/* The server takes each patch and says nothing, but answers when it is asked. */
+static void a_patch_whose_answer_was_lost_is_looked_for_and_not_sent_again(void **state)
+{
+	static const int errors[] = {-ETIMEDOUT, -ECONNRESET, -EPROTO};
+	struct bench *b = *state;
+	struct workload *w = bench_work(b, "a", 50, 40 * MIB);
+	struct annotation_value v;
+
+	bench_begin(b);
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		unsigned int taken = b->node.taken, published = b->published;
+
+		b->node.lost = errors[i];
+		bench_use(b, w, 400 * (double)(i + 2), 400 * (int64_t)(i + 2) * MIB);
+		publisher_poke(b->p);
+		while (b->node.taken == taken)
+			bench_pass(b, USEC_PER_SEC / 10);
+		assert_true(w->publish.in_flight);
+		assert_int_equal(b->published, published);
+		assert_true(publisher_trouble(b->p) != PUBLISHER_OK);
+		bench_pass(b, 8 * USEC_PER_SEC);
+		assert_int_equal(b->node.taken, taken + 1);
+		assert_int_equal(b->published, published + 1);
+		assert_false(w->publish.in_flight);
+		assert_false(w->publish.lost);
+		bench_read_value(b, A, &v);
+		assert_true(v.at_ns / NSEC_PER_SEC == w->publish.at / NSEC_PER_SEC);
+		assert_int_equal(publisher_trouble(b->p), PUBLISHER_OK);
+	}
+	assert_int_equal(publisher_stats(b->p)->lost, 0);
+}
+
+/* Killed for want of memory again and again, before a server that takes every patch and answers
+ * none. */
+static void answers_that_are_always_lost_do_not_cost_more_than_the_budget(void **state)
+{
+	struct bench *b = *state;
+	struct workload *w = bench_work(b, "a", 50, 40 * MIB);
+	unsigned int taken;
+
+	bench_begin(b);
+	taken = b->node.taken;
+	for (int i = 1; i <= 240; i++) {
+		(void)usage_record_oom(&w->usage, w->knobs, bench_now_ns(b), (40 + 10 * i) * MIB);
+		publish_item_urgent(&w->publish, PUBLISH_OOM);
+		publisher_poke(b->p);
+		b->node.lost = -ETIMEDOUT;
+		bench_pass(b, MINUTE);
+	}
+	/* Four hours: an ordinary patch each quarter of an hour, six tokens and one each ten
+	 * minutes. */
+	assert_in_range(b->node.taken - taken, 16, 18 + 6 + 24);
+}
+
+/* What the server did not take is sent again, with waits that grow. */
+static void a_patch_that_was_not_taken_is_sent_again(void **state)
+{
+	struct bench *b = *state;
+	struct workload *w = bench_work(b, "a", 50, 40 * MIB);
+	unsigned int patches;
+
+	bench_begin(b);
+	patches = b->node.patches;
+	bench_use(b, w, 800, 800 * MIB);
+	b->node.broken_patches = true;
+	bench_pass(b, HOUR);
+	/* 1, 2, 4 … 120 s; each after a look that was answered. */
+	assert_in_range(b->node.patches - patches, 30, 70);
+	assert_int_equal(publisher_trouble(b->p), PUBLISHER_SERVER);
+	b->node.broken_patches = false;
+	bench_pass(b, 5 * MINUTE);
+	assert_int_equal(publisher_trouble(b->p), PUBLISHER_OK);
+	assert_false(w->publish.in_flight);
+	assert_int_equal(w->publish.reason, PUBLISH_USAGE);
+}
+
 static void every_refusal_has_its_name_and_no_storm(void **state)
 {
 	static const struct {
@@ -407,6 +483,9 @@ int main(void)
 		TEST(oom_kills_that_teach_nothing_cost_no_write),
 		TEST(ooms_without_end_stay_within_the_bucket),
 		TEST(after_an_outage_the_newest_state_goes_once),
+		TEST(a_patch_whose_answer_was_lost_is_looked_for_and_not_sent_again),
+		TEST(answers_that_are_always_lost_do_not_cost_more_than_the_budget),
+		TEST(a_patch_that_was_not_taken_is_sent_again),
 		TEST(every_refusal_has_its_name_and_no_storm),
 		TEST(a_server_that_asks_to_wait_is_left_alone),
 		TEST(one_key_that_is_refused_spoils_no_other),

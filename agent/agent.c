@@ -301,6 +301,7 @@ static int start_publisher(struct agent *a, struct err *e)
 		.clock = a->clock,
 		.pace = &a->pace,
 		.stale_after_usec = (uint64_t)(s->stale_after_ns / NSEC_PER_USEC),
+		.start_spread_usec = (uint64_t)(s->start_spread_ns / NSEC_PER_USEC),
 		.hooks = {.identified = on_identified,
 			.found = on_found,
 			.published = on_published,

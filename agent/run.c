@@ -100,7 +100,8 @@ static const struct flag run_flags[] = {
 		.value_name = "DURATION",
 		.min = 0,
 		.max = DAY_NS,
-		.help = "the first request for pods waits up to so long, at random"},
+		.help = "the first requests, for pods and for the own Node, wait up to so long, at "
+			"random"},
 	{.name = "stale-after",
 		.kind = FLAG_DURATION,
 		SETTING(stale_after_ns),

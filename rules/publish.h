@@ -142,6 +142,7 @@ struct publish_node {
 	uint64_t ordinary_usec; /* no ordinary patch before */
 	uint64_t slow_usec;     /* and none for what trembles */
 	uint64_t first_usec;    /* first values that wait go then; 0: none wait */
+	uint64_t hello_usec;    /* who writes here is told then; 0: not drawn yet */
 	uint64_t full_usec;     /* the bucket is full again at */
 	uint64_t hold_usec;     /* after a failure: nothing before */
 	uint64_t readback_usec;
@@ -150,6 +151,7 @@ struct publish_node {
 	bool in_flight;
 	bool unsettled; /* it is not known whether the last patch was taken */
 	bool sent_token;
+	bool sent_hello; /* the patch under way is no first patch */
 };
 
 /* pace NULL: the defaults. Below, random is uniform over all 64 bits. */
@@ -161,6 +163,12 @@ uint64_t publish_node_wait(struct publish_node *n, uint64_t now_usec, enum publi
 	bool all_ready, uint64_t random);
 /* A patch goes out. */
 void publish_node_sent(struct publish_node *n, uint64_t now_usec, enum publish_need need);
+/* At a start, when the Node does not tell who writes here: a patch that says that alone, since the
+ * first one may have to wait for containers. How long until it may go: at random within the spread
+ * of first values, for a token; UINT64_MAX once the first patch was taken, or while one is under
+ * way. It costs the first patch nothing of its wait or its company. */
+uint64_t publish_node_hello_wait(struct publish_node *n, uint64_t now_usec, uint64_t random);
+void publish_node_hello_sent(struct publish_node *n, uint64_t now_usec);
 /* The server took it. Its answer is as good as a look at the Node. */
 void publish_node_done(struct publish_node *n, uint64_t now_usec, uint64_t random);
 /* It did not, or a look failed: nothing more before a wait between half a ceiling and the ceiling,

@@ -49,6 +49,13 @@ static uint64_t token_usec(const struct publish_node *n)
 	return n->full_usec > span ? n->full_usec - span : 0;
 }
 
+/* A moment within the spread from now on; never 0. */
+static uint64_t in_spread(const struct publish_node *n, uint64_t now_usec, uint64_t random)
+{
+	return MAX(u64_add_sat(now_usec, random % u64_add_sat(n->pace.first_spread_usec, 1)),
+		UINT64_C(1));
+}
+
 /* When waiting first values go; drawn once for all that come together. */
 static uint64_t first_usec(
 	struct publish_node *n, uint64_t now_usec, bool all_ready, uint64_t random)
@@ -59,9 +66,7 @@ static uint64_t first_usec(
 		return n->first_usec;
 	if (!n->first_done && !all_ready && now_usec < patience)
 		return patience;
-	n->first_usec =
-		MAX(u64_add_sat(now_usec, random % u64_add_sat(n->pace.first_spread_usec, 1)),
-			UINT64_C(1));
+	n->first_usec = in_spread(n, now_usec, random);
 	return n->first_usec;
 }
 
@@ -83,24 +88,47 @@ uint64_t publish_node_wait(struct publish_node *n, uint64_t now_usec, enum publi
 	return until(at, now_usec);
 }
 
+static void take_token(struct publish_node *n, uint64_t now_usec)
+{
+	n->full_usec = u64_add_sat(MAX(n->full_usec, now_usec), n->pace.refill_usec);
+}
+
 void publish_node_sent(struct publish_node *n, uint64_t now_usec, enum publish_need need)
 {
 	n->in_flight = true;
+	n->sent_hello = false;
 	n->sent_token = need > PUBLISH_DUE && now_usec < n->ordinary_usec;
 	if (n->sent_token)
-		n->full_usec = u64_add_sat(MAX(n->full_usec, now_usec), n->pace.refill_usec);
+		take_token(n, now_usec);
+}
+
+uint64_t publish_node_hello_wait(struct publish_node *n, uint64_t now_usec, uint64_t random)
+{
+	if (n->in_flight || n->unsettled || n->first_done)
+		return UINT64_MAX;
+	if (!n->hello_usec)
+		n->hello_usec = in_spread(n, now_usec, random);
+	return until(MAX(MAX(n->hello_usec, n->hold_usec), token_usec(n)), now_usec);
+}
+
+void publish_node_hello_sent(struct publish_node *n, uint64_t now_usec)
+{
+	n->in_flight = true;
+	n->sent_hello = true;
+	n->sent_token = true;
+	take_token(n, now_usec);
 }
 
 void publish_node_done(struct publish_node *n, uint64_t now_usec, uint64_t random)
 {
 	n->in_flight = false;
+	publish_node_readback_done(n, now_usec, random);
+	if (n->sent_hello)
+		return;
 	n->first_done = true;
 	n->first_usec = 0;
-	n->failures = 0;
-	n->hold_usec = 0;
 	n->ordinary_usec = u64_add_sat(now_usec, jitter(n->pace.interval_usec, random));
 	n->slow_usec = u64_add_sat(now_usec, jitter(n->pace.slow_usec, random));
-	publish_node_readback_done(n, now_usec, random);
 }
 
 static void hold(struct publish_node *n, uint64_t now_usec, uint64_t first, uint64_t last,

@@ -289,7 +289,10 @@ static void send_patch(struct publisher *p, enum publish_need need)
 	int r;
 
 	p->sent_at_ns = wall_ns(p);
-	publish_node_sent(&p->node, clock_mono_usec(p->clock), need);
+	if (p->hello)
+		publish_node_hello_sent(&p->node, clock_mono_usec(p->clock));
+	else
+		publish_node_sent(&p->node, clock_mono_usec(p->clock), need);
 	p->request = PUBLISHER_PATCH;
 	p->sent = false;
 	r = publisher_write_patch(p, &b, p->sent_at_ns);
@@ -307,17 +310,29 @@ static void send_patch(struct publisher *p, enum publish_need need)
 	finish(p, r < 0 ? PUBLISHER_LOCAL : PUBLISHER_OK, r < 0 ? err_text(&e, r) : "", 0, NULL);
 }
 
+/* How long until the next look at the Node. What cannot wait does not wait for the spread of the
+ * first one. */
+static uint64_t look_wait(struct publisher *p, uint64_t now)
+{
+	uint64_t wait = publish_node_readback_wait(&p->node, now);
+
+	if (wait > 0 && !p->identified && now >= p->node.hold_usec &&
+		publisher_look(p, wall_ns(p)) == PUBLISH_NOW)
+		return 0;
+	return wait;
+}
+
 void publisher_turn(void *arg)
 {
 	struct publisher *p = arg;
-	uint64_t now = clock_mono_usec(p->clock), readback = UINT64_MAX, wait;
+	uint64_t now = clock_mono_usec(p->clock), readback = UINT64_MAX, wait, hello;
 	enum publish_need need;
 
 	p->poked = false;
 	if (p->request != PUBLISHER_NONE)
 		return; /* the answer wakes us */
 	if (!p->file) {
-		readback = publish_node_readback_wait(&p->node, now);
+		readback = look_wait(p, now);
 		if (readback == 0) {
 			start(p, PUBLISHER_READ, (struct str){NULL, 0});
 			return;
@@ -331,6 +346,9 @@ void publisher_turn(void *arg)
 	}
 	need = publisher_look(p, wall_ns(p));
 	wait = publish_node_wait(&p->node, now, need, p->candidates.all_ready, chance(p));
+	hello = publisher_hello_wait(p, now, chance(p));
+	p->hello = hello < wait;
+	wait = MIN(wait, hello);
 	if (wait == 0) {
 		send_patch(p, need);
 		return;
@@ -372,7 +390,7 @@ void publisher_set_state(struct publisher *p, const char *state, const char *rea
 	p->state = s;
 	p->reason = r;
 	p->agent_due = true;
-	p->agent_lost = false;
+	p->agent_lost = p->agent_told = false;
 	publisher_poke(p);
 }
 
@@ -449,6 +467,8 @@ int publisher_create(struct publisher **ret, struct loop *l, struct kube_client 
 	p->started_at_ns = wall_ns(p);
 	p->stats.last_ok_wall_usec = p->stats.last_patch_wall_usec = INT64_MIN;
 	publish_node_init(&p->node, o->pace, clock_mono_usec(p->clock));
+	if (o->start_spread_usec)
+		p->node.readback_usec += chance(p) % o->start_spread_usec;
 	buf_init(&p->seen, PUBLISHER_SEEN_MAX_BYTES);
 	buf_init(&p->strays, PUBLISHER_ROOM_BYTES);
 	buf_init(&p->removals, PUBLISHER_ROOM_BYTES);

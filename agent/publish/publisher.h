@@ -98,6 +98,9 @@ struct publisher_options {
 	void *random_arg;
 	const struct publish_pace *pace; /* NULL: publish_pace_default */
 	uint64_t stale_after_usec;       /* keys of what left are removed; 0: the default */
+	/* The first look at the Node waits a random time up to this: a fleet that starts together.
+	 * What cannot wait is not held up by it. 0: none. */
+	uint64_t start_spread_usec;
 	struct publisher_hooks hooks;
 	const struct publisher_port *port; /* NULL: client */
 };

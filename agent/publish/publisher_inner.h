@@ -62,6 +62,8 @@ struct publisher {
 	int64_t started_at_ns;
 	bool agent_due;
 	bool agent_lost;     /* because the Node does not hold it any more */
+	bool agent_told;     /* the Node tells the same, but for the time of the start */
+	bool hello;          /* the patch to be sent, or under way, says nothing else */
 	int64_t agent_at_ns; /* when it was last written; TIME_NONE */
 	bool agent_sent;     /* with the patch under way */
 	uint64_t agent_hash, agent_sent_hash;
@@ -112,6 +114,12 @@ enum publish_need publisher_look(struct publisher *p, int64_t now_ns);
 /* Writes the merge patch of all that moved into b and marks the items as sent. -ENOMEM, -EMSGSIZE:
  * nothing is marked. */
 int publisher_write_patch(struct publisher *p, struct buf *b, int64_t now_ns);
+
+/* What pernode.io/agent is to say. */
+void publisher_agent(const struct publisher *p, struct annotation_agent *ret);
+/* How long until who writes here is told by a patch of its own; UINT64_MAX: it goes with the
+ * others, or is told. */
+uint64_t publisher_hello_wait(struct publisher *p, uint64_t now_usec, uint64_t random);
 
 /* publisher_node.c: what is there. */
 /* The workload whose key this is, or NULL. */

@@ -293,10 +293,25 @@ static void compare_item(
 	}
 }
 
+static bool tells_the_same(const struct publisher *p, struct str text)
+{
+	struct annotation_agent there, ours;
+
+	if (annotation_agent_read(text, &there, NULL) < 0)
+		return false;
+	publisher_agent(p, &ours);
+	return str_is(str_of(there.version), ours.version) &&
+	       str_is(str_of(there.node_uid), ours.node_uid) &&
+	       str_is(str_of(there.machine), ours.machine) &&
+	       str_is(str_of(there.boot_id), ours.boot_id) &&
+	       str_is(str_of(there.state), ours.state) && str_is(str_of(there.reason), ours.reason);
+}
+
 static void compare_agent(struct publisher *p)
 {
 	struct str text;
 
+	p->agent_told = seen_find(p, STR(ANNOTATION_AGENT), &text) && tells_the_same(p, text);
 	if (p->agent_due || (seen_find(p, STR(ANNOTATION_AGENT), &text) &&
 				    publisher_hash(text) == p->agent_hash))
 		return;

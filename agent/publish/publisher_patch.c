@@ -220,6 +220,15 @@ enum publish_need publisher_look(struct publisher *p, int64_t now_ns)
 	return need;
 }
 
+/* Where the first patch goes soon anyway, it tells that too. A dry run's file is no place where
+ * somebody looks for an agent. */
+uint64_t publisher_hello_wait(struct publisher *p, uint64_t now_usec, uint64_t random)
+{
+	if (p->file || !p->agent_due || p->agent_told || p->candidates.all_ready)
+		return UINT64_MAX;
+	return publish_node_hello_wait(&p->node, now_usec, random);
+}
+
 static enum annotation_reason reason_of(enum publish_reason r)
 {
 	static const enum annotation_reason reasons[PUBLISH_REASONS] = {
@@ -273,16 +282,22 @@ static void write_value(struct buf *b, const struct candidate *c, int64_t now_ns
 	annotation_value_write(b, &v);
 }
 
+void publisher_agent(const struct publisher *p, struct annotation_agent *ret)
+{
+	*ret = (struct annotation_agent){.started_at_ns = p->started_at_ns};
+	(void)str_copy(ret->version, sizeof ret->version, str_of(p->version));
+	(void)str_copy(ret->node_uid, sizeof ret->node_uid, str_of(p->node_uid));
+	(void)str_copy(ret->machine, sizeof ret->machine, str_of(p->machine));
+	(void)str_copy(ret->boot_id, sizeof ret->boot_id, str_of(p->boot_id));
+	(void)str_copy(ret->state, sizeof ret->state, str_of(p->state));
+	snprintf(ret->reason, sizeof ret->reason, "%s", p->reason);
+}
+
 static void write_agent(struct publisher *p, struct json_writer *j, struct buf *scratch)
 {
-	struct annotation_agent a = {.started_at_ns = p->started_at_ns};
+	struct annotation_agent a;
 
-	(void)str_copy(a.version, sizeof a.version, str_of(p->version));
-	(void)str_copy(a.node_uid, sizeof a.node_uid, str_of(p->node_uid));
-	(void)str_copy(a.machine, sizeof a.machine, str_of(p->machine));
-	(void)str_copy(a.boot_id, sizeof a.boot_id, str_of(p->boot_id));
-	(void)str_copy(a.state, sizeof a.state, str_of(p->state));
-	snprintf(a.reason, sizeof a.reason, "%s", p->reason);
+	publisher_agent(p, &a);
 	buf_clear(scratch);
 	annotation_agent_write(scratch, &a);
 	if (scratch->error)
@@ -297,7 +312,6 @@ static int write_removals(struct publisher *p, struct json_writer *j)
 {
 	unsigned int n = 0;
 
-	buf_clear(&p->removals);
 	for (size_t at = 0; at < p->strays.n && n < PUBLISHER_REMOVALS_MAX;) {
 		struct str key = str_of(p->strays.p + at);
 
@@ -343,7 +357,6 @@ static int write_items(
 	struct candidates *c = &p->candidates;
 	size_t n = 0;
 
-	p->sent_items = 0;
 	/* The most pressing first: while a refused key is looked for, not all go at once. */
 	for (int need = PUBLISH_NOW; need > PUBLISH_NOT; need--)
 		for (size_t i = 0; i < c->n && n < p->batch_max; i++) {
@@ -383,8 +396,12 @@ int publisher_write_patch(struct publisher *p, struct buf *b, int64_t now_ns)
 	p->agent_sent = p->agent_due;
 	if (p->agent_sent)
 		write_agent(p, &j, &scratch);
-	r = scratch.error ? scratch.error : write_removals(p, &j);
-	if (r == 0)
+	buf_clear(&p->removals);
+	p->sent_items = 0;
+	r = scratch.error;
+	if (r == 0 && !p->hello)
+		r = write_removals(p, &j);
+	if (r == 0 && !p->hello)
 		r = write_items(p, &j, &scratch, now_ns);
 	json_end_object(&j);
 	json_end_object(&j);

@@ -97,6 +97,7 @@ int bench_create(struct bench *b, const char *file)
 		.clock = &b->clock.clock,
 		.random = bench_random,
 		.random_arg = b,
+		.start_spread_usec = b->start_spread_usec,
 		.hooks = {on_identified, on_found, on_published, on_removed, b},
 		.port = &port,
 	};

@@ -19,6 +19,7 @@ struct bench {
 	struct publisher *p;
 	uint64_t random;
 	bool adopting;
+	uint64_t start_spread_usec;
 	unsigned int identified, found, published, removed;
 };
 

@@ -43,6 +43,39 @@ static void the_first_patch_waits_for_all_containers_or_two_minutes(void **state
 	assert_true(publish_node_wait(&n, start, PUBLISH_DUE, false, 0) == 2 * MINUTE);
 }
 
+static void a_hello_goes_within_the_spread_and_is_no_first_patch(void **state)
+{
+	struct publish_node n;
+	uint64_t start = 1000 * MINUTE, t = start + 7 * USEC_PER_SEC;
+
+	publish_node_init(&n, NULL, start);
+	assert_true(publish_node_hello_wait(&n, start, 7 * USEC_PER_SEC) == 7 * USEC_PER_SEC);
+	/* Drawn once. */
+	assert_true(publish_node_hello_wait(&n, start, 9 * USEC_PER_SEC) == 7 * USEC_PER_SEC);
+	publish_node_hello_sent(&n, t);
+	assert_true(publish_node_hello_wait(&n, t, 0) == UINT64_MAX);
+	assert_true(publish_node_wait(&n, t, PUBLISH_NOW, true, 0) == UINT64_MAX);
+	publish_node_failed(&n, t, USEC_PER_SEC, MINUTE, 0, 0);
+	assert_true(publish_node_hello_wait(&n, t, 0) == USEC_PER_SEC / 2);
+	t += USEC_PER_SEC;
+	publish_node_hello_sent(&n, t);
+	publish_node_done(&n, t, 0);
+	assert_false(n.first_done);
+	/* What is due waits for the containers, and not for an interval. */
+	assert_true(publish_node_wait(&n, t, PUBLISH_DUE, false, 0) == start + 2 * MINUTE - t);
+	/* It cost a token: as many are left as a bucket has, less one. */
+	for (unsigned int k = 1; k < publish_pace_default.tokens; k++) {
+		assert_true(publish_node_hello_wait(&n, t, 0) == 0);
+		publish_node_hello_sent(&n, t);
+		publish_node_done(&n, t, 0);
+	}
+	assert_true(publish_node_hello_wait(&n, t, 0) > MINUTE);
+	publish_node_sent(&n, t, PUBLISH_NEW);
+	publish_node_done(&n, t, 0);
+	assert_true(n.first_done);
+	assert_true(publish_node_hello_wait(&n, t + HOUR, 0) == UINT64_MAX);
+}
+
 static void ordinary_patches_keep_the_interval_and_urgent_ones_take_tokens(void **state)
 {
 	struct publish_node n;
@@ -209,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_patch_waits_for_all_containers_or_two_minutes),
+		cmocka_unit_test(a_hello_goes_within_the_spread_and_is_no_first_patch),
 		cmocka_unit_test(ordinary_patches_keep_the_interval_and_urgent_ones_take_tokens),
 		cmocka_unit_test(failures_wait_longer_each_time_and_spend_no_token),
 		cmocka_unit_test(a_patch_that_a_look_does_not_find_was_a_failure),

@@ -119,11 +119,14 @@ static void settle_outcome(struct kube_reflector *r, const struct kube_answer *a
 	bool ours = a->error == -ECANCELED;
 
 	o->phase = r->phase;
-	o->lasted_usec = clock_mono_usec(r->clock) - r->started_usec;
+	o->ended_usec = clock_mono_usec(r->clock);
+	o->lasted_usec = o->ended_usec - r->started_usec;
 	o->retry_after_usec = a->retry_after_usec;
 	o->error = ours ? 0 : a->error;
 	if (o->status == 0)
 		o->status = a->status;
+	if (reflector_version_unknown(o->status, a->kube_status.message))
+		o->version_unknown = true;
 	if (o->error != 0 || o->status >= 300 || ours)
 		return;
 	if (is_list(r))
@@ -159,7 +162,7 @@ static void follow(struct kube_reflector *r, const struct kube_plan *plan)
 
 	r->phase = plan->phase;
 	if (picture && plan->phase != KUBE_LIST)
-		r->phase = kube_retry_picture(&r->retry);
+		r->phase = kube_retry_picture(&r->retry, clock_mono_usec(r->clock));
 	if (plan->larger_pages)
 		r->page = MIN(r->page * 2, KUBE_LIST_PAGE_MAX);
 	loop_timer_set(&r->timer, plan->delay_usec);
@@ -272,9 +275,9 @@ static void set_defaults(struct kube_reflector *r)
 	r->retry.lived_usec = OR(o->lived_usec, r->retry.lived_usec);
 	r->retry.stable_usec = OR(o->stable_usec, r->retry.stable_usec);
 #undef OR
-	r->retry.watch_list = !o->no_watch_list;
+	r->retry.watch_list_usec = o->no_watch_list ? UINT64_MAX : 0;
 	r->page = o->page;
-	r->phase = kube_retry_picture(&r->retry);
+	r->phase = kube_retry_picture(&r->retry, clock_mono_usec(r->clock));
 }
 
 static void on_timer_closed(void *arg)

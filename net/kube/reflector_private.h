@@ -52,3 +52,5 @@ void reflector_stream_abort(struct kube_reflector *r);
 /* All that there is has been told. */
 void reflector_picture_complete(struct kube_reflector *r);
 void reflector_remember_version(struct kube_reflector *r, const char *version);
+/* Whether an answer to a watch says that the server has not come as far as the version. */
+bool reflector_version_unknown(unsigned int status, const char *message);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/num.h"
 #include "net/kube/reflector_private.h"
 
 /* An object that is skipped for its size still has to go by; one that never ends is not waited for.
@@ -87,6 +88,29 @@ void reflector_remember_version(struct kube_reflector *r, const char *version)
 		(void)str_copy(r->version, sizeof(r->version), str_of(version));
 }
 
+/* 504 Timeout, with words that clients go by: the API's machine-readable cause came later. */
+bool reflector_version_unknown(unsigned int status, const char *message)
+{
+	return status == 504 && strcasestr(message, "too large resource version");
+}
+
+/* Versions of one kind of object are decimal numbers that only grow. What was not a number is not
+ * compared. The initial events of a picture come in any order. */
+static int check_version(struct kube_reflector *r, const char *version)
+{
+	uint64_t was, is;
+
+	if (r->in_picture || r->frames.stream != KUBE_STREAM_WATCH ||
+		parse_u64(str_of(r->version), &was) < 0 || parse_u64(str_of(version), &is) < 0 ||
+		is >= was)
+		return 0;
+	r->outcome.version_unknown = true;
+	return err_set(&r->stream_error, ECANCELED,
+		"watch of %s%s: the resource version went back from %s to %s: the server was "
+		"restored from a backup, so all is read anew",
+		kube_client_server(r->client), r->path, r->version, version);
+}
+
 void reflector_picture_complete(struct kube_reflector *r)
 {
 	r->in_picture = false;
@@ -98,8 +122,12 @@ void reflector_picture_complete(struct kube_reflector *r)
 	r->consumer.synced(r->consumer.arg);
 }
 
-static void on_bookmark(struct kube_reflector *r, const struct kube_frame *f)
+static int on_bookmark(struct kube_reflector *r, const struct kube_frame *f)
 {
+	int error = check_version(r, f->version);
+
+	if (error < 0)
+		return error;
 	r->stats.bookmarks++;
 	reflector_remember_version(r, f->version);
 	if (!r->in_picture)
@@ -108,6 +136,7 @@ static void on_bookmark(struct kube_reflector *r, const struct kube_frame *f)
 		reflector_picture_complete(r);
 	else
 		r->outcome.no_initial_events = true;
+	return 0;
 }
 
 /* The server ends the watch, in a 200 answer. */
@@ -117,6 +146,7 @@ static int on_error_event(struct kube_reflector *r, const struct kube_frame *f)
 
 	kube_status_from_frame(f, &status);
 	r->outcome.status = status.code >= 400 ? status.code : 500;
+	r->outcome.version_unknown = reflector_version_unknown(r->outcome.status, status.message);
 	return err_set(&r->stream_error, ECANCELED, "watch of %s%s: the server ended it: %u %s: %s",
 		kube_client_server(r->client), r->path, r->outcome.status, status.reason,
 		status.message);
@@ -163,12 +193,14 @@ static int on_frame(void *arg, const struct kube_frame *f)
 	bool known = r->frames.stream == KUBE_STREAM_LIST || event_of(f, &event);
 	int error = 0;
 
-	if (known && f->has_object && !f->broken) {
+	if (known && f->has_object && !f->broken && (error = check_version(r, f->version)) < 0) {
+		reflector_stream_abort(r);
+	} else if (known && f->has_object && !f->broken) {
 		on_object(r, event, f);
 	} else {
 		reflector_stream_abort(r);
 		if (!f->broken && strcmp(f->type, "BOOKMARK") == 0)
-			on_bookmark(r, f);
+			error = on_bookmark(r, f);
 		else if (!f->broken && strcmp(f->type, "ERROR") == 0)
 			error = on_error_event(r, f);
 		else

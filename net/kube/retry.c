@@ -4,10 +4,15 @@
 #include <errno.h>
 
 #include "base/macros.h"
+#include "base/num.h"
 
 /* A version that only ever fails is given up after this many tries: a server that was restored from
  * a backup does not know it and does not say so. */
 #define FAILURES_BEFORE_NEW_PICTURE 5U
+/* A server sends a bookmark about once a minute. One that has not come as far as the version takes
+ * it all the same and says nothing until it has, which may be never: the second watch in a row that
+ * brings not even a bookmark is the last from that version. (One alone is a dead connection.) */
+#define SILENT_BEFORE_NEW_PICTURE 2U
 
 const char *kube_trouble_name(enum kube_trouble t)
 {
@@ -81,14 +86,13 @@ void kube_retry_init(struct kube_retry *r)
 	*r = (struct kube_retry){
 		.lived_usec = KUBE_WATCH_LIVED_USEC,
 		.stable_usec = KUBE_WATCH_STABLE_USEC,
-		.watch_list = true,
 	};
 	backoff_init(&r->backoff, KUBE_BACKOFF_FIRST_USEC, KUBE_BACKOFF_LAST_USEC);
 }
 
-enum kube_phase kube_retry_picture(const struct kube_retry *r)
+enum kube_phase kube_retry_picture(const struct kube_retry *r, uint64_t now_usec)
 {
-	return r->watch_list ? KUBE_WATCH_LIST : KUBE_LIST;
+	return now_usec >= r->watch_list_usec ? KUBE_WATCH_LIST : KUBE_LIST;
 }
 
 /* A completed picture alone is no progress: a server that serves lists and fails every watch would
@@ -134,20 +138,31 @@ static struct kube_plan after_watch(struct kube_retry *r, const struct kube_outc
 	enum kube_trouble trouble, uint64_t random)
 {
 	bool progress = progressed(r, o);
-	bool gone = o->error == 0 && (o->status == 410 || o->status == 400 || o->status == 422);
+	bool gone = o->version_unknown ||
+		    (o->error == 0 && (o->status == 410 || o->status == 400 || o->status == 422));
+	bool answered = o->status >= 200 && o->status < 300;
 
 	if (progress) {
 		backoff_reset(&r->backoff);
 		r->failures = 0;
 	}
-	if (trouble == KUBE_TROUBLE_NONE && !progress)
+	if (o->version_unknown)
+		trouble = KUBE_TROUBLE_EXPIRED;
+	else if (trouble == KUBE_TROUBLE_NONE && !progress)
 		trouble = KUBE_TROUBLE_SHORT_WATCH;
 	struct kube_plan p = wait_for(r, o, trouble, random);
 	if (progress && trouble == KUBE_TROUBLE_NONE)
 		r->failures = 0;
+	if (o->events > 0)
+		r->silent = 0;
+	else if (answered && o->error == -ETIMEDOUT)
+		r->silent++;
+	gone = gone || r->silent >= SILENT_BEFORE_NEW_PICTURE;
+	if (gone)
+		r->silent = 0;
 	p.forget_version = gone || (r->failures >= FAILURES_BEFORE_NEW_PICTURE && o->error == 0 &&
 					   o->status >= 400);
-	p.phase = p.forget_version ? kube_retry_picture(r) : KUBE_WATCH;
+	p.phase = p.forget_version ? kube_retry_picture(r, o->ended_usec) : KUBE_WATCH;
 	return p;
 }
 
@@ -174,9 +189,12 @@ static struct kube_plan after_half_picture(struct kube_retry *r, const struct ku
 	enum kube_trouble trouble, uint64_t random)
 {
 	if (watch_list_not_served(o))
-		r->watch_list = false;
+		r->watch_list_usec =
+			r->watch_list_usec == UINT64_MAX
+				? UINT64_MAX
+				: u64_add_sat(o->ended_usec, KUBE_WATCH_LIST_AGAIN_USEC);
 	/* Once and at once: if the list fails too, that one waits. */
-	if (!r->watch_list || watch_list_silent(o))
+	if (watch_list_not_served(o) || watch_list_silent(o))
 		return (struct kube_plan){.phase = KUBE_LIST, .forget_version = true};
 	if (trouble == KUBE_TROUBLE_NONE)
 		trouble = KUBE_TROUBLE_SHORT_WATCH;

@@ -4,7 +4,7 @@
  *   - a full picture comes by a watch with initial events where the server has that, else by a list
  * in pages;
  *   - after it, watches go on from the last resource version, until the server says that version is
- * gone (410);
+ * gone (410), has not come as far itself, or keeps silent about it;
  *   - every failure waits, longer each time; only a watch that lived and delivered shortens the
  * wait again. */
 #pragma once
@@ -57,6 +57,9 @@ struct kube_outcome {
 	bool has_continue;      /* KUBE_LIST, KUBE_LIST_MORE: there is a further page */
 	bool no_initial_events; /* KUBE_WATCH_LIST: the server ignored what was asked (an old one)
 				 */
+	bool version_unknown;   /* the server has not come as far as the resource version: it was
+				   restored from a backup */
+	uint64_t ended_usec;    /* when it ended, monotonic */
 };
 
 struct kube_plan {
@@ -70,11 +73,13 @@ struct kube_plan {
 
 struct kube_retry {
 	struct backoff backoff;
-	uint64_t lived_usec;   /* a watch that delivered something and lasted this long has shown
-				  progress… */
-	uint64_t stable_usec;  /* …and so has a silent one that lasted this long */
-	bool watch_list;       /* the server is believed to serve initial events */
-	unsigned int failures; /* in a row, without progress */
+	uint64_t lived_usec;      /* a watch that delivered something and lasted this long has shown
+				     progress… */
+	uint64_t stable_usec;     /* …and so has a silent one that lasted this long */
+	uint64_t watch_list_usec; /* the server is believed to serve initial events from then on;
+				     UINT64_MAX: never */
+	unsigned int silent;      /* watches in a row that were answered and then brought nothing */
+	unsigned int failures;    /* in a row, without progress */
 };
 
 #define KUBE_BACKOFF_FIRST_USEC (1 * USEC_PER_SEC)
@@ -82,10 +87,13 @@ struct kube_retry {
 #define KUBE_RETRY_AFTER_MAX_USEC (5 * USEC_PER_MINUTE)
 #define KUBE_WATCH_LIVED_USEC (10 * USEC_PER_SEC)
 #define KUBE_WATCH_STABLE_USEC (60 * USEC_PER_SEC)
+/* A server that refused initial events is asked for them again with the first picture after this:
+ * it may have been upgraded. */
+#define KUBE_WATCH_LIST_AGAIN_USEC USEC_PER_HOUR
 
 /* With the values above; a test sets its own. */
 void kube_retry_init(struct kube_retry *r);
-/* The phase in which a full picture starts. */
-enum kube_phase kube_retry_picture(const struct kube_retry *r);
+/* The phase in which a full picture starts now. */
+enum kube_phase kube_retry_picture(const struct kube_retry *r, uint64_t now_usec);
 struct kube_plan kube_retry_next(
 	struct kube_retry *r, const struct kube_outcome *o, uint64_t random);

@@ -273,6 +273,55 @@ class Expired(Case):
         self.assertIn("watch_list", kinds(server.requests)[1:])
 
 
+class Restored(Case):
+    """A server that went back to a backup, with the ways in which servers take a version from the future."""
+
+    WAS = (event("ADDED", pod("a", 900)), event("ADDED", pod("b", 901)), bookmark(901, end=True))
+    NOW = stream(event("ADDED", pod("a", 400)), bookmark(401, end=True))
+
+    def check(self, *watches, **arguments):
+        asked = []
+
+        def scenario(request, connection):
+            asked.append(request.kind)
+            if request.kind == "watch":
+                self.assertEqual(request.query["resourceVersion"], "901")
+                watches[asked.count("watch") - 1](request, connection)
+            elif "watch" in asked:
+                Restored.NOW(request, connection)
+            else:
+                stream(*self.WAS, end="end")(request, connection)
+        self.serve(scenario)
+        probe = self.start(**arguments)
+        probe.until("synced")
+        probe.until("synced")
+        self.assertEqual(picture(probe.lines), {"default/a": "400"})
+        self.assertEqual(asked, ["watch_list"] + ["watch"] * len(watches) + ["watch_list"])
+        return probe
+
+    def test_a_version_too_large_starts_a_new_picture(self):
+        def refuse(_request, connection):
+            connection.status(504, "Timeout", "Too large resource version: 901, current: 401")
+        probe = self.check(refuse)
+        self.assertTrue(any(line.startswith("trouble expired") for line in probe.lines), probe.lines)
+
+    def test_the_same_said_in_the_stream(self):
+        said = event("ERROR", {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Timeout",
+                               "message": "Too large resource version: 901, current: 401", "code": 504})
+        self.check(stream(said))
+
+    def test_a_bookmark_that_goes_back_starts_a_new_picture(self):
+        probe = self.check(stream(bookmark(402)))
+        self.assertTrue(any("went back from 901 to 402" in line for line in probe.lines), probe.lines)
+
+    def test_an_event_that_goes_back_is_not_taken_and_starts_a_new_picture(self):
+        probe = self.check(stream(event("MODIFIED", pod("b", 403))))
+        self.assertNotIn("MODIFIED default/b@403", " ".join(probe.lines))
+
+    def test_one_that_says_nothing_is_asked_for_a_new_picture(self):
+        self.check(stream(), stream(), watch_idle_ms=200)
+
+
 class Overload(Case):
     def test_retry_after_is_kept(self):
         for code, phase in itertools.product((429, 503), ("watch_list", "watch", "list")):

@@ -145,6 +145,20 @@ static const struct {
 		.next = KUBE_WATCH_LIST,
 		.forgets = true,
 		.trouble = KUBE_TROUBLE_REFUSED},
+	{.name = "version not reached yet",
+		.o = {.phase = KUBE_WATCH, .status = 504, .version_unknown = true},
+		.next = KUBE_WATCH_LIST,
+		.forgets = true,
+		.trouble = KUBE_TROUBLE_EXPIRED},
+	{.name = "version went back in the stream",
+		.o = {.phase = KUBE_WATCH,
+			.status = 200,
+			.version_unknown = true,
+			.events = 5,
+			.lasted_usec = 900 * SEC},
+		.next = KUBE_WATCH_LIST,
+		.forgets = true,
+		.trouble = KUBE_TROUBLE_EXPIRED},
 	{.name = "token refused",
 		.o = {.phase = KUBE_WATCH, .status = 401},
 		.next = KUBE_WATCH,
@@ -204,13 +218,44 @@ static void a_server_without_watch_list_is_asked_once(void **state)
 	struct kube_retry r;
 
 	kube_retry_init(&r);
-	assert_int_equal(kube_retry_picture(&r), KUBE_WATCH_LIST);
-	(void)kube_retry_next(
-		&r, &(struct kube_outcome){.phase = KUBE_WATCH_LIST, .status = 422}, 1);
-	assert_int_equal(kube_retry_picture(&r), KUBE_LIST);
-	struct kube_plan p =
-		kube_retry_next(&r, &(struct kube_outcome){.phase = KUBE_WATCH, .status = 410}, 1);
-	assert_int_equal(p.phase, KUBE_LIST);
+	assert_int_equal(kube_retry_picture(&r, 5 * SEC), KUBE_WATCH_LIST);
+	(void)kube_retry_next(&r,
+		&(struct kube_outcome){
+			.phase = KUBE_WATCH_LIST, .status = 422, .ended_usec = 5 * SEC},
+		1);
+	assert_int_equal(kube_retry_picture(&r, 6 * SEC), KUBE_LIST);
+	struct kube_outcome gone = {.phase = KUBE_WATCH, .status = 410, .ended_usec = 3600 * SEC};
+	assert_int_equal(kube_retry_next(&r, &gone, 1).phase, KUBE_LIST);
+	/* An hour later it may have been upgraded. */
+	gone.ended_usec = 3605 * SEC;
+	assert_int_equal(kube_retry_next(&r, &gone, 1).phase, KUBE_WATCH_LIST);
+	/* Who was told never to ask for it does not. */
+	r.watch_list_usec = UINT64_MAX;
+	assert_int_equal(kube_retry_next(&r, &gone, 1).phase, KUBE_LIST);
+}
+
+static void a_second_silent_watch_in_a_row_gives_the_version_up(void **state)
+{
+	const struct kube_outcome silent = {
+		.phase = KUBE_WATCH, .status = 200, .error = -ETIMEDOUT, .lasted_usec = 150 * SEC};
+	const struct kube_outcome unanswered = {.phase = KUBE_WATCH, .error = -ETIMEDOUT};
+	const struct kube_outcome heard = {.phase = KUBE_WATCH,
+		.status = 200,
+		.error = -ETIMEDOUT,
+		.events = 1,
+		.lasted_usec = 300 * SEC};
+	struct kube_retry r;
+	struct kube_plan p;
+
+	kube_retry_init(&r);
+	for (int i = 0; i < 10; i++) {
+		assert_false(kube_retry_next(&r, &silent, 1).forget_version);
+		assert_false(kube_retry_next(&r, &unanswered, 1).forget_version);
+		p = kube_retry_next(&r, i % 2 ? &silent : &heard, 1);
+		assert_int_equal(p.forget_version, i % 2);
+		assert_int_equal(p.phase, i % 2 ? KUBE_WATCH_LIST : KUBE_WATCH);
+		assert_true(p.delay_usec > 0);
+	}
 }
 
 static void silence_does_not_disprove_watch_list(void **state)
@@ -222,7 +267,7 @@ static void silence_does_not_disprove_watch_list(void **state)
 		&(struct kube_outcome){
 			.phase = KUBE_WATCH_LIST, .status = 200, .error = -ETIMEDOUT},
 		1);
-	assert_int_equal(kube_retry_picture(&r), KUBE_WATCH_LIST);
+	assert_int_equal(kube_retry_picture(&r, 0), KUBE_WATCH_LIST);
 }
 
 static void waits_grow_until_a_watch_has_lived(void **state)
@@ -311,6 +356,7 @@ int main(void)
 		cmocka_unit_test(each_outcome_has_its_plan),
 		cmocka_unit_test(a_server_without_watch_list_is_asked_once),
 		cmocka_unit_test(silence_does_not_disprove_watch_list),
+		cmocka_unit_test(a_second_silent_watch_in_a_row_gives_the_version_up),
 		cmocka_unit_test(waits_grow_until_a_watch_has_lived),
 		cmocka_unit_test(a_version_that_only_fails_is_given_up),
 		cmocka_unit_test(no_sequence_of_outcomes_is_a_tight_loop),

@@ -142,10 +142,20 @@ static void on_connected(void *arg)
 	s->trouble = (struct err){""};
 }
 
+void podsource_watch_options(struct kube_reflector_options *ret,
+	char selector[PODSOURCE_SELECTOR_MAX], const char *node_name, uint64_t spread_usec)
+{
+	(void)snprintf(selector, PODSOURCE_SELECTOR_MAX, "spec.nodeName=%s", node_name);
+	*ret = (struct kube_reflector_options){.path = "/api/v1/pods",
+		.field_selector = selector,
+		.start_spread_usec = spread_usec};
+}
+
 int podsource_create_api(struct podsource **ret, struct loop *loop, struct kube_client *client,
 	const char *node_name, uint64_t spread_usec, struct tracker *tracker, struct err *e)
 {
-	char selector[sizeof("spec.nodeName=") + POD_NAME_MAX];
+	struct kube_reflector_options options;
+	char selector[PODSOURCE_SELECTOR_MAX];
 	struct podsource *s = create(tracker, node_name);
 
 	if (!s)
@@ -155,10 +165,7 @@ int podsource_create_api(struct podsource **ret, struct loop *loop, struct kube_
 		podsource_destroy(s);
 		return -ENOMEM;
 	}
-	(void)snprintf(selector, sizeof(selector), "spec.nodeName=%s", node_name);
-	struct kube_reflector_options options = {.path = "/api/v1/pods",
-		.field_selector = selector,
-		.start_spread_usec = spread_usec};
+	podsource_watch_options(&options, selector, node_name, spread_usec);
 	struct kube_consumer consumer = {.begin = on_begin,
 		.object_start = on_object_start,
 		.object_data = on_object_data,

@@ -16,6 +16,10 @@
 
 struct podsource;
 
+#define PODSOURCE_SELECTOR_MAX (sizeof("spec.nodeName=") + POD_NAME_MAX)
+/* What the watch of a node's pods asks for; selector is pointed into. */
+void podsource_watch_options(struct kube_reflector_options *ret,
+	char selector[PODSOURCE_SELECTOR_MAX], const char *node_name, uint64_t spread_usec);
 /* Watches the pods of node_name. The first request waits a random time up to spread_usec. */
 int podsource_create_api(struct podsource **ret, struct loop *loop, struct kube_client *client,
 	const char *node_name, uint64_t spread_usec, struct tracker *tracker, struct err *e);

@@ -332,6 +332,7 @@ static void fill_view(struct agent *a, const struct flag_set *flags)
 		.started_mono_usec = clock_mono_usec(a->clock),
 		.workloads = &a->workloads,
 		.tracker = &a->tracker,
+		.lag = &a->loop.lag,
 		.events = &a->events,
 		.flags = flags,
 		.publisher = a->publisher,

@@ -7,6 +7,38 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "base/num.h"
+
+static uint64_t windows_since(const struct loop_lag *lag, uint64_t now_usec)
+{
+	return now_usec > lag->since_usec ? (now_usec - lag->since_usec) / LOOP_LAG_WINDOW_USEC : 0;
+}
+
+void loop_lag_note(struct loop_lag *lag, uint64_t due_usec, uint64_t now_usec)
+{
+	uint64_t late = now_usec > due_usec ? now_usec - due_usec : 0;
+	uint64_t windows = windows_since(lag, now_usec);
+
+	if (windows > 0) {
+		lag->max_usec[1] = windows == 1 ? lag->max_usec[0] : 0;
+		lag->max_usec[0] = 0;
+		lag->since_usec += windows * LOOP_LAG_WINDOW_USEC;
+	}
+	lag->max_usec[0] = MAX(lag->max_usec[0], late);
+	lag->late += late > LOOP_LATE_USEC;
+}
+
+uint64_t loop_lag_max_usec(const struct loop_lag *lag, uint64_t now_usec)
+{
+	switch (windows_since(lag, now_usec)) {
+	case 0:
+		return MAX(lag->max_usec[0], lag->max_usec[1]);
+	case 1:
+		return lag->max_usec[0];
+	default:
+		return 0;
+	}
+}
 
 static void on_signal(uv_signal_t *handle, int signum)
 {
@@ -79,12 +111,13 @@ static void on_timer(uv_timer_t *handle)
 {
 	struct loop_timer *t = handle->data;
 
+	loop_lag_note(&t->loop->lag, t->due_usec, clock_mono_usec(&clock_system));
 	t->fire(t->arg);
 }
 
 int loop_timer_init(struct loop *l, struct loop_timer *t, void (*fire)(void *arg), void *arg)
 {
-	*t = (struct loop_timer){.fire = fire, .arg = arg};
+	*t = (struct loop_timer){.loop = l, .fire = fire, .arg = arg};
 	int r = uv_timer_init(&l->uv, &t->uv);
 	if (r < 0)
 		return r;
@@ -99,7 +132,10 @@ void loop_timer_set(struct loop_timer *t, uint64_t usec)
 	 */
 	uv_update_time(t->uv.loop);
 	uint64_t msec = usec / USEC_PER_MSEC + (usec % USEC_PER_MSEC ? 1 : 0);
-	(void)uv_timer_start(&t->uv, on_timer, MAX(msec, (uint64_t)1), 0);
+	msec = MAX(msec, (uint64_t)1);
+	t->due_usec = u64_add_sat(clock_mono_usec(&clock_system),
+		msec > UINT64_MAX / USEC_PER_MSEC ? UINT64_MAX : msec * USEC_PER_MSEC);
+	(void)uv_timer_start(&t->uv, on_timer, msec, 0);
 }
 
 void loop_timer_stop(struct loop_timer *t)

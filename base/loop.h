@@ -10,12 +10,27 @@
 #include <stdint.h>
 #include <uv.h>
 
+/* How late timers fire: what one long turn of the loop, or a busy machine, costs all the others.
+ * Monotonic microseconds. */
+#define LOOP_LATE_USEC UINT64_C(100000)          /* a timer that is later is counted */
+#define LOOP_LAG_WINDOW_USEC UINT64_C(300000000) /* the largest is kept for one to two of these */
+struct loop_lag {
+	uint64_t late; /* timers that fired later than LOOP_LATE_USEC, ever */
+	uint64_t since_usec;
+	uint64_t max_usec[2]; /* of the window that began at since_usec, and of the one before */
+};
+/* A timer that was due at due_usec fires now. */
+void loop_lag_note(struct loop_lag *lag, uint64_t due_usec, uint64_t now_usec);
+/* The largest lateness of the last five to ten minutes. */
+uint64_t loop_lag_max_usec(const struct loop_lag *lag, uint64_t now_usec);
+
 struct loop {
 	uv_loop_t uv;
 	uv_signal_t sigterm;
 	uv_signal_t sigint;
 	bool stopping;
 	int signal; /* which one ended the run, or 0 */
+	struct loop_lag lag;
 };
 
 int loop_init(struct loop *l); /* also ignores SIGPIPE; SIGTERM and SIGINT stop the loop */
@@ -27,6 +42,8 @@ void loop_finish(struct loop *l);
 
 struct loop_timer {
 	uv_timer_t uv;
+	struct loop *loop;
+	uint64_t due_usec;
 	void (*fire)(void *arg);
 	void *arg;
 	void (*closed)(void *arg);

@@ -10,6 +10,7 @@
 #include "agent/state/events.h"
 #include "agent/state/store.h"
 #include "agent/state/workload.h"
+#include "base/loop.h"
 #include "net/http/server.h"
 #include "version.h"
 
@@ -50,6 +51,23 @@ static void resident(struct metrics *m)
 static void open_fds(struct metrics *m)
 {
 	metric_put(m, process_open_fds());
+}
+
+static void loop_lag(struct metrics *m)
+{
+	const struct agent_view *v = metrics_view(m);
+
+	if (v->lag)
+		metric_put(m, (double)loop_lag_max_usec(v->lag, clock_mono_usec(v->clock)) /
+				      USEC_PER_SEC);
+}
+
+static void timers_late(struct metrics *m)
+{
+	const struct agent_view *v = metrics_view(m);
+
+	if (v->lag)
+		metric_put(m, (double)v->lag->late);
 }
 
 static void state(struct metrics *m)
@@ -270,6 +288,11 @@ const struct metric_family metrics_of_agent[] = {
 		"When the agent started, Unix time.", start_time, NULL},
 	{"uptime_seconds", METRIC_GAUGE, "seconds", "", false,
 		"How long the agent has been running.", uptime, NULL},
+	{"loop_lag_seconds", METRIC_GAUGE, "seconds", "", false,
+		"How late a timer of the agent fired at most, over the last five to ten minutes.",
+		loop_lag, NULL},
+	{"loop_timers_late", METRIC_COUNTER, "", "", false,
+		"Timers of the agent that fired more than 0.1 s late.", timers_late, NULL},
 	{"cpu_seconds", METRIC_COUNTER, "seconds", "", false,
 		"CPU time that the agent used, user and system.", cpu, NULL},
 	{"resident_memory_bytes", METRIC_GAUGE, "bytes", "", false,

@@ -16,6 +16,7 @@ struct flag_set;
 struct http_server;
 struct kube_client;
 struct kube_reflector;
+struct loop_lag;
 struct publisher;
 struct store;
 struct tracker;
@@ -35,6 +36,7 @@ struct agent_view {
 	const struct events *events;
 	const struct flag_set *flags;
 	const struct tracker *tracker; /* NULL: in a test */
+	const struct loop_lag *lag;    /* of the loop; NULL: in a test */
 
 	const struct publisher *publisher;      /* NULL: --publish=none */
 	const struct kube_client *client;       /* NULL: no API server */

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/loop.h"
 #include "base/macros.h"
 
@@ -84,11 +85,67 @@ static void test_sigterm_ends_the_run_in_order(void **state)
 	loop_finish(&loop); /* hangs, and the test with it, when a handle is left */
 }
 
+static void block(void *arg)
+{
+	uint64_t until = clock_mono_usec(&clock_system) + 2 * LOOP_LATE_USEC;
+
+	(void)arg;
+	while (clock_mono_usec(&clock_system) < until)
+		;
+}
+
+static void test_a_timer_that_a_long_turn_holds_up_is_counted_as_late(void **state)
+{
+	struct seen s = {.fired = 0};
+	struct loop_timer first;
+
+	assert_int_equal(pipe(s.pipe), 0);
+	assert_int_equal(loop_init(&s.loop), 0);
+	assert_int_equal(loop_timer_init(&s.loop, &first, block, NULL), 0);
+	assert_int_equal(loop_timer_init(&s.loop, &s.timer, on_fire, &s), 0);
+	loop_timer_set(&first, 1);
+	loop_timer_set(&s.timer, 2000);
+	assert_int_equal(loop_run(&s.loop), 0);
+	assert_int_equal(s.fired, 1);
+	assert_true(s.loop.lag.late >= 1);
+	assert_true(
+		loop_lag_max_usec(&s.loop.lag, clock_mono_usec(&clock_system)) > LOOP_LATE_USEC);
+	loop_finish(&s.loop);
+	(void)close(s.pipe[0]);
+	(void)close(s.pipe[1]);
+}
+
+static void test_the_largest_lag_is_kept_for_a_while_and_then_forgotten(void **state)
+{
+	struct loop_lag lag = {.late = 0};
+	uint64_t t = 1000 * LOOP_LAG_WINDOW_USEC;
+
+	loop_lag_note(&lag, t, t + 7 * LOOP_LATE_USEC);
+	loop_lag_note(&lag, t + USEC_PER_SEC, t + USEC_PER_SEC); /* on time */
+	loop_lag_note(&lag, t + 2, t + 1); /* a millisecond's rounding early */
+	assert_int_equal(lag.late, 1);
+	assert_true(loop_lag_max_usec(&lag, t + USEC_PER_SEC) == 7 * LOOP_LATE_USEC);
+	t += LOOP_LAG_WINDOW_USEC;
+	loop_lag_note(&lag, t, t + 3);
+	assert_true(loop_lag_max_usec(&lag, t) == 7 * LOOP_LATE_USEC);
+	t += LOOP_LAG_WINDOW_USEC;
+	assert_true(loop_lag_max_usec(&lag, t) == 3); /* also where nothing fired since */
+	loop_lag_note(&lag, t, t + 2);
+	assert_true(loop_lag_max_usec(&lag, t) == 3);
+	t += 5 * LOOP_LAG_WINDOW_USEC;
+	assert_true(loop_lag_max_usec(&lag, t) == 0);
+	loop_lag_note(&lag, t, t + 1);
+	assert_true(loop_lag_max_usec(&lag, t) == 1);
+	assert_int_equal(lag.late, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_timer_fires_once_and_a_descriptor_reports),
 		cmocka_unit_test(test_sigterm_ends_the_run_in_order),
+		cmocka_unit_test(test_a_timer_that_a_long_turn_holds_up_is_counted_as_late),
+		cmocka_unit_test(test_the_largest_lag_is_kept_for_a_while_and_then_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

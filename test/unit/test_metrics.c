@@ -186,6 +186,8 @@ static void values_have_base_units(void **state)
 	fixture_init(&f);
 	fixture_fill(&f);
 	f.endpoint.detail = METRICS_FULL;
+	struct loop_lag lag = {.late = 3, .since_usec = f.clock.mono_usec, .max_usec = {250000, 1}};
+	f.view.lag = &lag;
 	r = fixture_get(&f, "/metrics", "", NULL);
 	for (unsigned int i = 0; i < ARRAY_SIZE(lines); i++) {
 		if (!contains(&r.body, lines[i]))
@@ -194,6 +196,8 @@ static void values_have_base_units(void **state)
 	/* Of its own process something is known. */
 	assert_true(contains(&r.body, "\npernode_agent_resident_memory_bytes "));
 	assert_true(contains(&r.body, "\npernode_agent_open_fds "));
+	assert_true(contains(&r.body, "\npernode_agent_loop_lag_seconds 0.25\n"));
+	assert_true(contains(&r.body, "\npernode_agent_loop_timers_late_total 3\n"));
 	assert_true(contains(&r.body, "\npernode_agent_cpu_seconds_total "));
 	/* What was never measured has no series. */
 	assert_false(contains(&r.body, "target_cpu_cores{namespace=\"kube-system\""));

@@ -36,11 +36,14 @@ struct node_reader {
 static void pass_annotation(struct node_reader *r, const struct json_value *v)
 {
 	struct annotation_names names;
+	enum annotation_kind kind = annotation_key_parse(v->key, &names);
 
-	if (v->type != JSON_STRING || !r->annotation ||
-		annotation_key_parse(v->key, &names) == ANNOTATION_FOREIGN)
+	if (v->type != JSON_STRING)
 		return;
-	r->annotation(r->arg, v->key, v->text);
+	if (kind != ANNOTATION_IS_RECOMMENDATION)
+		r->node.other_annotations_bytes += v->key.n + v->text.n;
+	if (kind != ANNOTATION_FOREIGN && r->annotation)
+		r->annotation(r->arg, v->key, v->text);
 }
 
 static int read_member(struct node_reader *r, unsigned int id, const struct json_value *v)

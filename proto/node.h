@@ -20,6 +20,9 @@ struct node {
 	char machine_id[NODE_STR_MAX]; /* status.nodeInfo; "" where absent */
 	char boot_id[NODE_STR_MAX];
 	int64_t deletion_ns; /* TIME_NONE: not being deleted */
+	/* Keys and values of all annotations but recommendations of ours, at least: a value longer
+	 * than any of ours counts as far as it was read. */
+	size_t other_annotations_bytes;
 };
 
 struct node_reader;

@@ -184,8 +184,7 @@ static void finish(struct publisher *p, enum publisher_outcome o, const char *te
 	} else {
 		look_done(p, now);
 		/* What was too much may have become less since. */
-		p->room = MIN(p->room + p->room / 4 + PUBLISHER_VALUE_BYTES,
-			(size_t)PUBLISHER_ROOM_BYTES);
+		p->room = MIN(p->room + p->room / 4 + PUBLISHER_VALUE_BYTES, p->room_max);
 	}
 	if (o == PUBLISHER_OK)
 		p->stats.last_ok_wall_usec = clock_wall_usec(p->clock);
@@ -460,7 +459,7 @@ int publisher_create(struct publisher **ret, struct loop *l, struct kube_client 
 	p->port = o->port ? *o->port : (struct publisher_port){client_start, client_cancel, p};
 	p->stale_after_usec =
 		o->stale_after_usec ? o->stale_after_usec : PUBLISHER_STALE_AFTER_USEC;
-	p->room = PUBLISHER_ROOM_BYTES;
+	p->room = p->room_max = PUBLISHER_ROOM_BYTES;
 	p->batch_max = SIZE_MAX;
 	p->agent_due = true;
 	p->agent_at_ns = TIME_NONE;

@@ -12,6 +12,7 @@
 #define PUBLISHER_SEEN_MAX_BYTES (1024U * 1024U) /* our keys and values on one Node */
 #define PUBLISHER_ROOM_BYTES (256U * 1024U)      /* the API server's limit for all annotations */
 #define PUBLISHER_VALUE_BYTES 400U               /* of a value, as a rule */
+#define PUBLISHER_AGENT_BYTES 1024U              /* of pernode.io/agent, at most as a rule */
 #define PUBLISHER_REMOVALS_MAX 256U              /* stray keys taken away by one patch */
 #define PUBLISHER_LOOK_USEC USEC_PER_MINUTE      /* between two looks at all workloads */
 #define PUBLISHER_LOOK_EARLY_USEC (10 * USEC_PER_SEC) /* before the first patch */
@@ -53,7 +54,8 @@ struct publisher {
 	struct publish_node node; /* the budget */
 	struct candidates candidates;
 	bool synced;
-	size_t room;      /* for our keys; shrinks when the server says that it is too much */
+	size_t room_max;  /* for our keys, beside what others have on the Node */
+	size_t room;      /* thereof; shrinks when the server says that it is too much */
 	size_t left_out;  /* workloads, now */
 	size_t batch_max; /* keys of one patch; shrinks while one of them is refused */
 

@@ -320,6 +320,17 @@ static void compare_agent(struct publisher *p)
 	p->agent_lost = true;
 }
 
+/* What others have on the Node is not for us. A room that the server found too large stays as it
+ * was cut. */
+static void measure_room(struct publisher *p, const struct node *node)
+{
+	size_t others = MAX(node->other_annotations_bytes, (size_t)PUBLISHER_AGENT_BYTES);
+	bool cut = p->room < p->room_max;
+
+	p->room_max = others < PUBLISHER_ROOM_BYTES ? PUBLISHER_ROOM_BYTES - others : 0;
+	p->room = cut ? MIN(p->room, p->room_max) : p->room_max;
+}
+
 void publisher_compare(struct publisher *p, const struct node *node)
 {
 	bool first = !p->identified, changed = identify(p, node);
@@ -336,4 +347,5 @@ void publisher_compare(struct publisher *p, const struct node *node)
 			look_at_unknown(p, key, text, w, trusted, first);
 	}
 	compare_agent(p);
+	measure_room(p, node);
 }

@@ -382,6 +382,10 @@ static void a_node_gives_its_identity_and_our_annotations(void **state)
 		assert_string_equal(n->resource_version, "5");
 		assert_string_equal(n->machine_id, "m");
 		assert_string_equal(n->boot_id, "b");
+		assert_int_equal(n->other_annotations_bytes, strlen("volumes.example/x"
+								    "no"
+								    "pernode.io/agent"
+								    "{}"));
 		assert_string_equal(seen.p,
 			"pernode.io/agent={};d.n.pernode.io/c={1};d.n.pernode.io/long=012;");
 	}

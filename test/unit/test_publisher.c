@@ -360,6 +360,38 @@ static void where_room_is_short_the_most_valuable_go_first(void **state)
 	assert_int_equal(publisher_health(b->p, &text), HEALTH_OK);
 }
 
+/* The Node tells how much others have there: nobody has to be refused to learn it. */
+static void what_others_have_on_the_node_is_left_to_them(void **state)
+{
+	struct bench *b = *state;
+	char name[32], value[2001];
+	size_t left_out;
+
+	memset(value, 'x', sizeof value - 1);
+	value[sizeof value - 1] = '\0';
+	for (int i = 0; i < 125; i++) {
+		snprintf(name, sizeof name, "example.org/other-%d", i);
+		fake_node_set(&b->node, name, value);
+	}
+	for (int i = 0; i < 40; i++) {
+		snprintf(name, sizeof name, "d%d", i);
+		bench_work(b, name, 50, (20 + 5 * i) * MIB);
+	}
+	b->node.limit = 262144;
+	bench_begin(b);
+	left_out = publisher_stats(b->p)->left_out;
+	assert_in_range(left_out, 10, 30);
+	assert_int_equal(publisher_stats(b->p)->patches[PUBLISHER_TOO_LARGE], 0);
+	/* They go, and leave their room. */
+	for (int i = 0; i < 125; i++) {
+		snprintf(name, sizeof name, "example.org/other-%d", i);
+		fake_node_set(&b->node, name, NULL);
+	}
+	bench_pass(b, 3 * HOUR);
+	assert_int_equal(publisher_stats(b->p)->left_out, 0);
+	assert_int_equal(publisher_stats(b->p)->patches[PUBLISHER_TOO_LARGE], 0);
+}
+
 static void ending_it_ends_the_request(void **state)
 {
 	struct bench *b = *state;
@@ -490,6 +522,7 @@ int main(void)
 		TEST(a_server_that_asks_to_wait_is_left_alone),
 		TEST(one_key_that_is_refused_spoils_no_other),
 		TEST(where_room_is_short_the_most_valuable_go_first),
+		TEST(what_others_have_on_the_node_is_left_to_them),
 		TEST(ending_it_ends_the_request),
 		TEST(a_state_that_is_not_ok_is_told),
 		TEST(a_dry_run_writes_the_patches_as_lines),

@@ -10,8 +10,10 @@
 #include "rules/update.h"
 #include "rules/whatif_inner.h"
 
-/* A row stands until the next one, at most so many median steps. */
+/* A row stands until the next one, at most so many median steps, and no longer than a day: a wrong
+ * date must not fill years. */
 #define STANDS_STEPS 5
+#define STANDS_MAX_NS INSTANT_DAY
 /* Until so many rows of a resource have come, the median is not taken for known, and what happened
  * is kept to be counted by the median that they have in the end. */
 #define WARM_ROWS 64U
@@ -99,6 +101,12 @@ int whatif_series_add(struct whatif *w, struct str name, struct whatif_series **
 	return 0;
 }
 
+/* How long the latest row stands. */
+static int64_t stands_ns(const struct track *track)
+{
+	return MIN(steps_median(&track->steps), STANDS_MAX_NS / STANDS_STEPS) * STANDS_STEPS;
+}
+
 /* ---- counting */
 
 static void settle(struct whatif_series *s, const struct segment *g)
@@ -110,8 +118,7 @@ static void settle(struct whatif_series *s, const struct segment *g)
 
 		if (g->row_at[r] == TIME_NONE || !g->request.known[r])
 			continue;
-		to = MIN(g->to,
-			instant_add(g->row_at[r], STANDS_STEPS * steps_median(&track->steps)));
+		to = MIN(g->to, instant_add(g->row_at[r], stands_ns(track)));
 		if (to <= g->from)
 			continue;
 		minutes = (double)(to - g->from) / (double)INSTANT_MINUTE;
@@ -255,7 +262,7 @@ static int64_t stands_until(const struct whatif_series *s)
 
 	for (int r = 0; r < RESOURCES; r++) {
 		const struct track *track = &s->track[r];
-		int64_t stands = STANDS_STEPS * steps_median(&track->steps);
+		int64_t stands = stands_ns(track);
 
 		if (track->at == TIME_NONE)
 			continue;
@@ -328,10 +335,13 @@ void whatif_end(struct whatif_series *s)
 
 	if (s->clock == TIME_NONE)
 		return;
-	for (int r = 0; r < RESOURCES; r++)
-		if (s->track[r].at != TIME_NONE)
-			end = MAX(
-				end, instant_add(s->track[r].at, steps_median(&s->track[r].steps)));
+	for (int r = 0; r < RESOURCES; r++) {
+		const struct track *track = &s->track[r];
+
+		if (track->at != TIME_NONE)
+			end = MAX(end, instant_add(track->at,
+					       MIN(steps_median(&track->steps), STANDS_MAX_NS)));
+	}
 	whatif_advance(s, s->usage, end);
 	if (!s->warm)
 		warm_up(s);

@@ -115,6 +115,25 @@ static void a_row_stands_for_five_median_steps_at_most(void **state)
 	}
 }
 
+/* One row with a wrong date among good ones: neither hours of its usage nor a look a minute for
+ * years. */
+static void a_gap_of_years_counts_a_day(void **state)
+{
+	const struct amounts request = {{100, (int64_t)GIB}, {true, true}};
+	struct whatif_report report;
+	struct run r;
+
+	begin(&r, &request, "a");
+	row(&r, 400 * INSTANT_DAY, 1000, GIB);
+	row(&r, 4000 * INSTANT_DAY, 1000, GIB);
+	row(&r, 4000 * INSTANT_DAY + INSTANT_MINUTE, NAN, GIB);
+	end(&r, &report);
+	assert_true(report.used.cpu_core_hours <= 48);
+	assert_true(report.used.memory_gib_hours <= 49);
+	assert_true(report.pernode.node_writes < 100);
+	whatif_destroy(r.w);
+}
+
 static void it_is_the_same_when_it_is_long(void **state)
 {
 	struct whatif_report report;
@@ -319,6 +338,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_given_request_is_what_is_counted),
 		cmocka_unit_test(a_row_stands_for_five_median_steps_at_most),
+		cmocka_unit_test(a_gap_of_years_counts_a_day),
 		cmocka_unit_test(it_is_the_same_when_it_is_long),
 		cmocka_unit_test(growth_is_followed_and_shrinking_is_slow),
 		cmocka_unit_test(an_oom_is_answered_at_once),

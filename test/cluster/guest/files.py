@@ -8,6 +8,7 @@ from pathlib import Path
 
 CONTAINERD_CONFIG = "/run/lab/etc/containerd.toml"
 KUBELET_CONFIG = "/run/lab/etc/kubelet.json"
+STATIC_PODS = "/var/lib/kubelet/manifests"     # on the disk of the node
 CNI_DIRECTORY = "/run/lab/etc/cni"
 CREDENTIALS = "/run/lab/credentials"
 
@@ -63,6 +64,7 @@ def kubelet_configuration(config: dict) -> str:
         "nodeStatusUpdateFrequency": "5s",
         "nodeLeaseDurationSeconds": 20,
         "syncFrequency": "10s",
+        "staticPodPath": STATIC_PODS,
         "volumePluginDir": "/var/lib/kubelet/plugins",
     }
     return json.dumps(settings, indent=1)

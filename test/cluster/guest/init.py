@@ -99,7 +99,7 @@ def mount_disk() -> None:
     after one as far as it got, also by those who do not sync (containerd, CNI): with delayed
     allocation their newest files would be left empty."""
     run("mount", "-t", "ext4", "-o", "noatime,nodelalloc", "/dev/ubda", "/var")
-    for path in ("lib/kubelet", "lib/containerd", "lib/pernode", "lib/lab/imported", "log", "tmp"):
+    for path in ("lib/kubelet/manifests", "lib/containerd", "lib/pernode", "lib/lab/imported", "log", "tmp"):
         Path("/var", path).mkdir(parents=True, exist_ok=True)
     run_link = Path("/var/run")
     if not run_link.is_symlink():

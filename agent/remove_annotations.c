@@ -237,8 +237,7 @@ static void on_synced(void *arg)
 
 	kube_reflector_destroy(m->reflector);
 	m->reflector = NULL;
-	/* Not from here: curl is still handing out the picture's last bytes. */
-	loop_timer_set(&m->again, 0);
+	patch_next(m);
 }
 
 static void on_deadline(void *arg)

@@ -20,6 +20,7 @@ struct kube_call {
 	bool any_content_type;
 	bool answered; /* header seen, and looked at */
 	bool cancelled;
+	bool queued; /* begun while curl was at work: it is handed to curl after that */
 	int aborted; /* -errno: why we ended it ourselves */
 	struct buf body;
 	void (*on_answered)(void *arg);
@@ -40,8 +41,9 @@ struct kube_client {
 	char *base_url;             /* what paths are appended to */
 	struct curl_slist *connect; /* where to connect when that is not what the URL says */
 	uint64_t connect_timeout_usec;
-	bool sweep;   /* calls were cancelled while curl was at work */
-	bool in_idle; /* a call is being ended by the idle timer */
+	bool sweep;  /* calls were cancelled while curl was at work */
+	bool queued; /* calls were begun then */
+	bool ending; /* a call is being ended by us, not by curl */
 	bool destroyed;
 	struct kube_client_stats stats;
 };

@@ -73,15 +73,18 @@ static void on_idle_closed(void *arg)
 	free(arg);
 }
 
+static void call_drop(struct kube_client *c, struct kube_call *call)
+{
+	if (!call->queued)
+		kube_multi_remove(c->multi, call->easy);
+	call_unlink(c, call);
+	call_free(call);
+}
+
 static void client_free(struct kube_client *c)
 {
-	while (c->calls) {
-		struct kube_call *call = c->calls;
-
-		kube_multi_remove(c->multi, call->easy);
-		call_unlink(c, call);
-		call_free(call);
-	}
+	while (c->calls)
+		call_drop(c, c->calls);
 	kube_multi_destroy(c->multi);
 	kube_config_finish(&c->config);
 	curl_slist_free_all(c->connect);
@@ -93,26 +96,61 @@ static void client_free(struct kube_client *c)
 		free(c);
 }
 
-static void on_settled(void *arg)
+static void sweep(struct kube_client *c)
 {
-	struct kube_client *c = arg;
 	struct kube_call *next;
 
-	if (c->destroyed) {
-		client_free(c);
-		return;
-	}
 	if (!c->sweep)
 		return;
 	c->sweep = false;
 	for (struct kube_call *call = c->calls; call; call = next) {
 		next = call->next;
-		if (!call->cancelled)
-			continue;
-		kube_multi_remove(c->multi, call->easy);
-		call_unlink(c, call);
-		call_free(call);
+		if (call->cancelled)
+			call_drop(c, call);
 	}
+}
+
+/* The oldest: calls are linked newest first. */
+static struct kube_call *find_queued(struct kube_client *c)
+{
+	struct kube_call *found = NULL;
+
+	for (struct kube_call *call = c->calls; call; call = call->next)
+		if (call->queued)
+			found = call;
+	return found;
+}
+
+static void start_queued(struct kube_client *c)
+{
+	struct kube_call *call;
+
+	if (!c->queued)
+		return;
+	c->queued = false;
+	while (!c->destroyed && (call = find_queued(c))) {
+		call->queued = false;
+		call->aborted = kube_multi_add(c->multi, call->easy);
+		if (call->aborted == 0)
+			continue;
+		c->ending = true;
+		call_end(c, call, CURLE_OK);
+		c->ending = false;
+	}
+	if (c->destroyed)
+		client_free(c);
+}
+
+static void on_settled(void *arg)
+{
+	struct kube_client *c = arg;
+
+	if (c->destroyed) {
+		client_free(c);
+		return;
+	}
+	sweep(c);
+	start_queued(c);
 }
 
 /* A watch may be silent for minutes: one timer for all calls, not a look every second. */
@@ -147,9 +185,9 @@ static void on_idle(void *arg)
 	while (!c->destroyed && (call = find_silent(c, now))) {
 		kube_multi_remove(c->multi, call->easy);
 		call->aborted = -ETIMEDOUT;
-		c->in_idle = true;
+		c->ending = true;
 		call_end(c, call, CURLE_OK);
-		c->in_idle = false;
+		c->ending = false;
 	}
 	if (c->destroyed)
 		client_free(c);
@@ -246,7 +284,7 @@ void kube_client_destroy(struct kube_client *c)
 	c->destroyed = true;
 	for (struct kube_call *call = c->calls; call; call = call->next)
 		call->cancelled = true;
-	if (!kube_multi_busy(c->multi) && !c->in_idle)
+	if (!kube_multi_busy(c->multi) && !c->ending)
 		client_free(c);
 }
 
@@ -290,13 +328,15 @@ int kube_client_start(struct kube_client *c, const struct kube_request *request,
 		request->answer_max_bytes ? request->answer_max_bytes : KUBE_ANSWER_MAX_BYTES);
 	call->path = str_dup(str_of(request->path));
 	r = call->path ? kube_call_prepare(call, request, e) : err_set(e, ENOMEM, "out of memory");
-	if (r == 0 && (r = kube_multi_add(c->multi, call->easy)) < 0)
+	call->queued = kube_multi_in_curl(c->multi);
+	if (r == 0 && !call->queued && (r = kube_multi_add(c->multi, call->easy)) < 0)
 		(void)err_set(e, -r, "out of memory");
 	if (r < 0) {
 		call_free(call);
 		return r;
 	}
 	call_link(c, call);
+	c->queued = c->queued || call->queued;
 	c->stats.calls++;
 	if (call->idle_timeout_usec > 0)
 		arm_idle(c);
@@ -314,9 +354,7 @@ void kube_call_cancel(struct kube_call *call)
 		c->sweep = true;
 		return;
 	}
-	kube_multi_remove(c->multi, call->easy);
-	call_unlink(c, call);
-	call_free(call);
+	call_drop(c, call);
 }
 
 void kube_call_set_idle_timeout(struct kube_call *call, uint64_t usec)

@@ -88,8 +88,8 @@ int kube_client_create(struct kube_client **ret_c, struct loop *l, struct kube_c
  * the handles. */
 void kube_client_destroy(struct kube_client *c);
 
-/* ret_call is valid until done is called or the call is cancelled; may be NULL. -errno: not
- * started, done will not be called. */
+/* May be called from any callback. ret_call is valid until done is called or the call is cancelled;
+ * may be NULL. -errno: not started, done will not be called. */
 int kube_client_start(struct kube_client *c, const struct kube_request *request,
 	struct kube_call **ret_call, struct err *e);
 /* Ends the call; neither data nor done is called any more. */

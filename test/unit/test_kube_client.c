@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client against our own HTTP server on the same loop: what a caller may do in a callback, and
  * memory that runs out. What a server may do to it is in test/fault. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "base/macros.h"
@@ -204,6 +205,110 @@ static void a_call_may_be_started_where_another_ends(void **state)
 	assert_int_equal(t.done, 3);
 }
 
+/* The stream goes on; what ends is the other call. */
+static int start_in_data(void)
+{
+	t.in_data = NULL;
+	assert_int_equal(begin("/ok", false, &t.calls[1]), 0);
+	return 1;
+}
+
+static void a_call_may_be_started_where_data_comes(void **state)
+{
+	t.in_data = start_in_data;
+	assert_int_equal(begin("/endless", true, &t.calls[0]), 0);
+	(void)loop_run(&t.loop);
+	assert_int_equal(t.done, 1);
+	assert_int_equal(t.error, 0);
+	assert_int_equal(t.status, 200);
+	kube_call_cancel(t.calls[0]);
+	turn();
+}
+
+static int start_and_cancel_in_data(void)
+{
+	t.in_data = NULL;
+	assert_int_equal(begin("/ok", false, &t.calls[1]), 0);
+	kube_call_cancel(t.calls[1]);
+	assert_int_equal(begin("/ok", false, &t.calls[1]), 0);
+	kube_call_cancel(t.calls[0]);
+	return 1;
+}
+
+static int start_and_destroy_in_data(void)
+{
+	assert_int_equal(begin("/ok", false, NULL), 0);
+	kube_client_destroy(TAKE_PTR(t.client));
+	loop_stop(&t.loop);
+	return 1;
+}
+
+static void what_was_started_there_may_be_cancelled_there(void **state)
+{
+	t.in_data = start_and_cancel_in_data;
+	assert_int_equal(begin("/endless", true, &t.calls[0]), 0);
+	(void)loop_run(&t.loop);
+	assert_int_equal(t.done, 1); /* the second */
+	assert_int_equal(t.status, 200);
+	turn();
+	assert_int_equal(t.done, 1);
+
+	t.in_data = start_and_destroy_in_data;
+	assert_int_equal(begin("/endless", true, NULL), 0);
+	(void)loop_run(&t.loop);
+	turn();
+	assert_int_equal(t.done, 1);
+}
+
+static struct {
+	int started;
+	bool over;
+} stream;
+
+static void on_stream_done(void *arg, const struct kube_answer *a)
+{
+	stream.over = true;
+	loop_stop(&t.loop);
+}
+
+static int try_to_start_in_data(void)
+{
+	t.in_data = NULL;
+	stream.started = begin("/ok", false, NULL);
+	if (stream.started < 0)
+		loop_stop(&t.loop);
+	return 1;
+}
+
+static void memory_may_run_out_where_a_call_is_started_in_a_callback(void **state)
+{
+	const struct kube_request request = {
+		.path = "/endless", .data = on_data, .done = on_stream_done};
+	int answered = 0;
+
+	ALLOC_FAIL_EACH
+	{
+		struct kube_call *call;
+		struct err e;
+
+		stream.started = -ENOENT;
+		stream.over = false;
+		t.done = 0;
+		t.in_data = try_to_start_in_data;
+		if (kube_client_start(t.client, &request, &call, &e) < 0)
+			continue;
+		(void)loop_run(&t.loop);
+		assert_true(stream.over || stream.started != -ENOENT);
+		if (!stream.over)
+			kube_call_cancel(call);
+		turn();
+		/* What was started is answered once, whatever became of it. */
+		assert_int_equal(t.done, stream.started == 0);
+		answered += t.done == 1 && t.error == 0 && t.status == 200;
+	}
+	assert_true(answered >= 1);
+}
+
 static void destroy(void)
 {
 	kube_client_destroy(TAKE_PTR(t.client));
@@ -395,6 +500,12 @@ int main(void)
 			what_data_returns_is_the_error_of_the_call, start, stop),
 		cmocka_unit_test_setup_teardown(
 			a_call_may_be_started_where_another_ends, start, stop),
+		cmocka_unit_test_setup_teardown(
+			a_call_may_be_started_where_data_comes, start, stop),
+		cmocka_unit_test_setup_teardown(
+			what_was_started_there_may_be_cancelled_there, start, stop),
+		cmocka_unit_test_setup_teardown(
+			memory_may_run_out_where_a_call_is_started_in_a_callback, start, stop),
 		cmocka_unit_test_setup_teardown(
 			the_client_may_be_destroyed_in_a_callback, start, stop),
 		cmocka_unit_test_setup_teardown(

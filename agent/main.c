@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/verbs.h"
+#include "base/file.h"
 #include "base/flags.h"
 #include "base/macros.h"
 #include "version.h"
@@ -59,6 +60,8 @@ static int unknown_verb(const char *word)
 
 int main(int argc, char **argv)
 {
+	if (file_keep_standard() < 0)
+		return EXIT_FAILURE;
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/str.h"
+
 int err_set(struct err *e, int code, const char *format, ...)
 {
 	if (e) {
@@ -11,6 +13,7 @@ int err_set(struct err *e, int code, const char *format, ...)
 		va_start(ap, format);
 		(void)vsnprintf(e->text, sizeof(e->text), format, ap);
 		va_end(ap);
+		(void)str_printable(e->text);
 	}
 	return -code;
 }
@@ -28,6 +31,7 @@ int err_wrap(struct err *e, int r, const char *format, ...)
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof(e->text))
 		(void)snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %s", inner);
+	(void)str_printable(e->text);
 	return r;
 }
 

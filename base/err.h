@@ -2,7 +2,8 @@
 /* Errors. Functions return 0 (or a useful non-negative number), or -errno. Where the number alone
  * would leave a person guessing, the caller may pass a struct err, which gets one sentence: what,
  * where, why, and what to do. Library code never logs: the one who can do something about it does,
- * once. */
+ * once. A sentence may quote bytes from outside: control characters in it become '?', so that it
+ * stays one line and steers no terminal. */
 #pragma once
 
 #include "base/macros.h"

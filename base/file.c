@@ -43,6 +43,17 @@ int file_read(int dirfd, const char *path, struct buf *b, struct err *e)
 	}
 }
 
+int file_keep_standard(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		/* The lowest free number is fd itself, since those below it are taken. */
+		if (fcntl(fd, F_GETFD) < 0 &&
+			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 int write_full(int fd, const void *p, size_t n)
 {
 	const char *at = p;

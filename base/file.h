@@ -20,5 +20,9 @@ int file_write_atomic(
 
 /* pread until n bytes, end of file, or an error other than EINTR. Bytes read, or -errno. */
 ssize_t pread_full(int fd, void *p, size_t n, off_t offset);
+/* Makes sure that descriptors 0, 1 and 2 are taken, before anything is opened: else, in a program
+ * that was started without them, the next file opened would get what is meant for stdout or the
+ * log. What was closed still fails: reading 0, and writing 1 and 2, gives EBADF. 0 or -errno. */
+int file_keep_standard(void);
 /* write(2) until all n bytes are out. 0 or -errno. */
 int write_full(int fd, const void *p, size_t n);

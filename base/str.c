@@ -67,3 +67,11 @@ char *str_dup(struct str s)
 	p[s.n] = '\0';
 	return p;
 }
+
+char *str_printable(char *z)
+{
+	for (char *p = z; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	return z;
+}

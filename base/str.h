@@ -40,5 +40,8 @@ struct str str_cut(struct str *rest, char c);
 /* Copies into dst[size] with a NUL. Returns 0, or -ENAMETOOLONG and dst untouched when it does not
  * fit or s holds a NUL byte. */
 int str_copy(char *dst, size_t size, struct str s);
+/* Replaces what steers a terminal, or would end a line, by '?': control characters below space, and
+ * DEL. For text from outside that is shown to a person. Returns z. */
+char *str_printable(char *z);
 /* Owned copy with a NUL, or NULL when memory is short. */
 char *str_dup(struct str s);

@@ -24,7 +24,7 @@ struct csv_input {
 	struct err why; /* what ended the reading */
 };
 
-/* The first name of a meaning that is there counts. */
+/* Of names of one meaning the first in this list that is there counts. */
 static const struct column_name {
 	const char *name;
 	enum column column;
@@ -43,6 +43,23 @@ static const struct column_name {
 static int not_usable(struct csv_input *in)
 {
 	return err_set(&in->why, EBADMSG, "not CSV, Prometheus JSON or gzip of these");
+}
+
+/* Which of two columns of one name is meant cannot be told: -EBADMSG. */
+static int no_name_twice(struct csv_input *in, const struct csv_row *row)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(column_names); i++) {
+		unsigned int found = 0;
+
+		for (size_t c = 0; c < row->n; c++)
+			found += str_is(str_trim(row->cell[c]), column_names[i].name);
+		if (found > 1)
+			return err_set(&in->why, EBADMSG,
+				"the header has %u columns %s, expected one: remove or rename the "
+				"others",
+				found, column_names[i].name);
+	}
+	return 0;
 }
 
 static int on_header(struct csv_input *in, const struct csv_row *row)
@@ -70,7 +87,7 @@ static int on_header(struct csv_input *in, const struct csv_row *row)
 			"the header has no column cpu_millicores (or cpu_cores) and none "
 			"memory_bytes");
 	in->n_header = row->n;
-	return 0;
+	return no_name_twice(in, row);
 }
 
 static struct str cell(const struct csv_input *in, const struct csv_row *row, enum column c)
@@ -82,14 +99,10 @@ static struct str cell(const struct csv_input *in, const struct csv_row *row, en
 static int bad_cell(const struct csv_input *in, enum column c, struct str text,
 	const char *expected, struct err *e)
 {
-	char shown[61];
-	size_t n = MIN(text.n, sizeof shown - 1);
+	size_t n = MIN(text.n, (size_t)60);
 
-	for (size_t i = 0; i < n; i++)
-		shown[i] = (unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f ? '?' : text.p[i];
-	shown[n] = '\0';
-	return err_set(e, EINVAL, "%s is \"%s%s\", expected %s", in->column_name[c], shown,
-		n < text.n ? "…" : "", expected);
+	return err_set(e, EINVAL, "%s is \"%.*s%s\", expected %s", in->column_name[c], (int)n,
+		n ? text.p : "", n < text.n ? "…" : "", expected);
 }
 
 static int read_time(const struct csv_input *in, struct str s, int64_t *ret, struct err *e)

@@ -165,14 +165,15 @@ static int on_result(struct prometheus_input *in, const struct json_value *v)
 
 static int on_label(struct prometheus_input *in, const struct json_value *v)
 {
-	int r = v->type == JSON_STRING && !v->cut ? labels_add(&in->labels, v->key, v->text)
-						  : -EINVAL;
+	int r = -EINVAL;
 
+	if (v->type == JSON_STRING)
+		r = v->cut ? -E2BIG : labels_add(&in->labels, v->key, v->text);
 	if (r == -ENOMEM || r == 0)
 		return r;
 	return err_set(&in->why, EBADMSG, "series %llu: its labels cannot be read: %s",
 		(unsigned long long)in->result,
-		r == -E2BIG ? "too many, or too long" : "expected strings");
+		r == -E2BIG ? "too many, or too long" : "expected strings without NUL");
 }
 
 static int on_json(void *arg, unsigned int id, const struct json_value *v)

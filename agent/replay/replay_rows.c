@@ -190,8 +190,12 @@ int replay_take(
 int replay_bad(struct replay *r, struct replay_source *from, const char *place,
 	struct replay_series *s, const struct err *e)
 {
-	if (from->bad++ < REPLAY_BAD_SHOWN)
-		fprintf(stderr, "%s:%s%s %s\n", from->file, place, *place ? ":" : "", e->text);
+	if (from->bad++ < REPLAY_BAD_SHOWN) {
+		char shown[REPLAY_NAME_MAX + 1]; /* place may be a series' name */
+		(void)snprintf(shown, sizeof(shown), "%s", place);
+		fprintf(stderr, "%s:%s%s %s\n", from->file, str_printable(shown), *place ? ":" : "",
+			e->text);
+	}
 	r->bad++;
 	if (s)
 		s->bad_rows++;

@@ -221,6 +221,16 @@ static void test_an_error_keeps_its_cause_and_never_overruns(void **state)
 	assert_int_equal(err_set(NULL, EIO, "nobody listens"), -EIO);
 }
 
+static void test_an_error_is_one_line_and_steers_no_terminal(void **state)
+{
+	struct err e = {""};
+
+	(void)err_set(&e, EINVAL, "\033[31m%s\x7f", "ä\r\n");
+	assert_string_equal(e.text, "?[31mä???");
+	(void)err_wrap(&e, -EINVAL, "file %s", "a\nb");
+	assert_string_equal(e.text, "file a?b: ?[31mä???");
+}
+
 static void test_a_set_wall_clock_is_noticed_both_ways(void **state)
 {
 	struct clock_manual m;
@@ -252,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_an_empty_buffer_can_be_taken_as_text),
 		cmocka_unit_test(test_durations_follow_gos_grammar_and_days),
 		cmocka_unit_test(test_an_error_keeps_its_cause_and_never_overruns),
+		cmocka_unit_test(test_an_error_is_one_line_and_steers_no_terminal),
 		cmocka_unit_test(test_a_set_wall_clock_is_noticed_both_ways),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -108,6 +110,39 @@ static void test_reading_survives_every_failed_allocation(void **state)
 	}
 }
 
+/* In a child: the bits of what did not hold. */
+static int without(int closed)
+{
+	int wrong = 0;
+
+	(void)close(closed);
+	if (file_keep_standard() < 0)
+		wrong |= 1;
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (fd <= STDERR_FILENO)
+		wrong |= 2;
+	char c = 'x';
+	if ((closed == STDIN_FILENO ? read(closed, &c, 1) : write(closed, &c, 1)) != -1 ||
+		errno != EBADF)
+		wrong |= 4;
+	return wrong;
+}
+
+static void test_a_file_is_never_opened_as_what_stdin_stdout_or_stderr_should_be(void **state)
+{
+	(void)state;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int status;
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (child == 0)
+			_exit(without(fd));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +154,8 @@ int main(void)
 			test_reading_is_bounded_and_says_why_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_reading_survives_every_failed_allocation, setup, teardown),
+		cmocka_unit_test(
+			test_a_file_is_never_opened_as_what_stdin_stdout_or_stderr_should_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

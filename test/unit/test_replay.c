@@ -286,6 +286,8 @@ static void files_that_are_none_are_named(void **state)
 		{"time,what\n1,2\n", "x: the header has no column cpu_millicores (or cpu_cores) "
 				     "and none memory_bytes"},
 		{"cpu_cores\n1\n", "x: the header has no column time (or unix_seconds)"},
+		{"time,cpu_cores, cpu_cores\n1,2,3\n",
+			"x: the header has 2 columns cpu_cores, expected one"},
 		{"time,cpu_cores\n", "x: no usable row"},
 		{"time,cpu_cores\nx,1\n", "x: no usable row"},
 		{"{\"status\":\"success\"}",
@@ -296,7 +298,7 @@ static void files_that_are_none_are_named(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
 		_cleanup_outcome_ struct outcome o;
 
-		put_file("x", (struct str){t[i].text, i == 10 ? 20 : strlen(t[i].text)});
+		put_file("x", (struct str){t[i].text, i == 11 ? 20 : strlen(t[i].text)});
 		REPLAY(&o, "x");
 		assert_int_equal(o.exit_code, 1);
 		assert_says(&o.err, t[i].says);

@@ -61,6 +61,8 @@ static void prometheus_answers_that_are_none_are_named(void **state)
 		{"time,cpu\n", "x: not CSV, Prometheus JSON or gzip of these", 1},
 		{"{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"parse error\"}",
 			"x: Prometheus answered with an error: parse error", 1},
+		{"{\"status\":\"error\",\"error\":\"parse\\u001b[31m\\nerror\"}",
+			"x: Prometheus answered with an error: parse?[31m?error", 1},
 		{"{\"data\":{\"resultType\":\"vector\",\"result\":[]}}",
 			"x: resultType is vector, expected matrix", 1},
 		{RANGE(""), "x: no usable value", 1},

@@ -216,8 +216,16 @@ static CURLcode set_method(CURL *easy, const struct kube_request *request)
 		if (!r)
 			r = curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, "");
 	}
-	if (!r && request->method != KUBE_GET)
-		r = curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method_names[request->method]);
+	if (r || request->method == KUBE_GET)
+		return r;
+	r = curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method_names[request->method]);
+	/* On a connection that was used before, curl by itself sends again what was not answered,
+	 * also a write that the server may have taken. On a new one it does not. A write is rare:
+	 * its connection is not kept either. */
+	if (!r)
+		r = curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+	if (!r)
+		r = curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
 	return r;
 }
 

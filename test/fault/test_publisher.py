@@ -16,12 +16,13 @@ PATCH = "application/merge-patch+json"
 
 
 class Node:
-    """One Node object. fault(method, connection) may answer in its place, and then returns True."""
+    """One Node object. fault(method, connection) may answer in its place, and then returns True; lost(connection) answers a
+    patch that was taken."""
 
     def __init__(self):
         self.annotations = {}
         self.uid = "uid-1"
-        self.fault = None
+        self.fault = self.lost = None
         self.there = True
         self.taken = []
         self.changed = threading.Condition()
@@ -49,6 +50,9 @@ class Node:
                     else:
                         self.annotations[key] = value
                 self.changed.notify_all()
+        if request.method == "PATCH" and self.lost:
+            self.lost(connection)
+            return
         connection.answer(body=self.document())
 
     def until(self, condition, what):
@@ -58,11 +62,11 @@ class Node:
 
 
 class Publishing(Case):
-    def run_agent(self, node):
+    def run_agent(self, node, pods=()):
         self.serve(node)
         for name in ("cgroup", "state"):
             os.mkdir(self.path(name))
-        self.write("pods.json", '{"kind":"PodList","apiVersion":"v1","items":[]}')
+        self.write("pods.json", json.dumps({"kind": "PodList", "apiVersion": "v1", "items": pods}))
         log = open(self.path("log"), "w+", encoding="utf-8")  # pylint: disable=consider-using-with
         self.addCleanup(log.close)
         # pylint: disable=consider-using-with
@@ -107,6 +111,52 @@ class Publishing(Case):
         self.assertEqual(patch.headers["content-type"], PATCH)
         self.assertEqual(list(json.loads(patch.body)), ["metadata"])
         self.assertEqual(list(json.loads(patch.body)["metadata"]), ["annotations"])
+
+    def test_a_patch_whose_answer_is_lost_is_looked_for_and_not_sent_again(self):
+        def page(connection):
+            connection.answer(200, b"<html>sign in</html>", content_type="text/html")
+
+        ways = {"closed": lambda c: c.close(), "reset": lambda c: c.reset(), "page": page,
+                "cut": lambda c: (c.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"), c.close()),
+                "failed": lambda c: c.status(500, "InternalError"), "late": lambda c: c.status(504, "Timeout")}
+        for name, lose in ways.items():
+            with self.subTest(name):
+                node = Node()
+                node.lost = lose  # each time
+                self.run_agent(node)
+                self.until_said("publishing works again")
+                self.assertEqual([r.method for r in self.server.requests], ["GET", "PATCH", "GET"])
+                self.assertIn("pernode.io/agent", node.annotations)
+                self.doCleanups()
+                self.setUp()
+
+    def test_a_patch_that_was_lost_on_its_way_is_sent_again(self):
+        node = Node()
+        lost = []
+
+        def fault(method, connection):
+            if method != "PATCH" or lost:
+                return False
+            lost.append(method)
+            connection.close()
+            return True
+        node.fault = fault
+        self.run_agent(node)
+        node.until(lambda: node.taken, "patched after all")
+        self.assertEqual([r.method for r in self.server.requests], ["GET", "PATCH", "GET", "PATCH"])
+
+    def test_who_writes_here_is_told_before_there_is_a_value(self):
+        """The first patch would wait two minutes for the container, longer than this test waits."""
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
+        pod = {"kind": "Pod", "apiVersion": "v1", "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+               "metadata": {"name": "d-1", "namespace": "default", "uid": "6c2fbe3c-8b9c-4f0e-9d4e-1d7f1a2b3c4d",
+                            "ownerReferences": [owner]},
+               "status": {"phase": "Running", "containerStatuses": [{"name": "c", "containerID": "containerd://" + "a" * 64,
+                                                                     "state": {"running": {}}}]}}
+        node = Node()
+        self.run_agent(node, [pod])
+        node.until(lambda: "pernode.io/agent" in node.annotations, "told")
+        self.assertEqual(list(node.taken[0]["metadata"]["annotations"]), ["pernode.io/agent"])
 
     def test_refusals_are_said_once_and_outlived(self):
         for code, reason, name in ((403, "Forbidden", "forbidden"), (404, "NotFound", "not-found"), (409, "Conflict", "conflict"),

@@ -12,6 +12,7 @@ from harness import PROBE, WAIT, Case
 
 FLEET = os.environ.get("FAULT_FLEET", os.path.join(os.path.dirname(PROBE), "fault_fleet"))
 SPREAD = 5.0  # seconds; what `pernode-agent run` has by default for its first requests
+CROWDED = 0.4  # of all in one bin; a machine that stalls for a second makes 0.3 of what is even
 FIRST = 5.0   # for the first patch; a minute by default
 
 
@@ -84,9 +85,9 @@ class Fleet(Case):
         for name, chosen in (("watches", lambda a: "watch" in a.query), ("looks", lambda a: a.method == "GET" and "watch" not in a.query),
                              ("patches", lambda a: a.method == "PATCH")):
             shares[name] = crowding([a.at for a in log if chosen(a)], SPREAD / 10)
-            self.assertLess(shares[name], 0.25, name)  # a tenth each, were it even
+            self.assertLess(shares[name], CROWDED, name)  # a tenth each, were it even
         seats = self.crowd.most_seats
-        self.assertLess(seats, agents / 4)
+        self.assertLess(seats, agents / 2)  # twice as many as agents, did all ask at once
 
         # The server goes away for all of them in the same moment, and refuses each of them twice, more or less.
         before = len(log)
@@ -95,7 +96,7 @@ class Fleet(Case):
         log = self.crowd.log[before:]
         self.check_questions(log)
         back = crowding([a.at for a in log], 0.1)
-        self.assertLess(back, 0.25)
+        self.assertLess(back, CROWDED)
         # A wait grows with each refusal, so nobody was refused much more often than the others.
         most = max(Counter(a.node for a in log).values())
         self.assertLess(most, 12)
@@ -111,4 +112,4 @@ class Fleet(Case):
         agents = self.start_fleet(1000, spread=0, no_chance=1)
         self.crowd.wait_for(lambda c: len(c.watchers) == agents, "a watch of each", 4 * WAIT)
         watches = [a.at for a in self.crowd.log if "watch" in a.query]
-        self.assertGreater(crowding(watches, SPREAD / 10), 0.25)
+        self.assertGreater(crowding(watches, SPREAD / 10), CROWDED)

@@ -21,7 +21,7 @@
 #include "net/kube/client.h"
 #include "net/kube/reflector.h"
 
-#define DESCRIPTORS_EACH 4U /* two connections, and two with which curl wakes itself */
+#define DESCRIPTORS_EACH 5U /* a watch, a look, a write, and two with which curl wakes itself */
 #define DESCRIPTORS_ELSE 64U
 
 struct member {

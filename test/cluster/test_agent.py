@@ -149,6 +149,40 @@ class Agent(OnCluster):
         self.wait(lambda: "[+]pods" in self.ask_at(address, "/readyz?verbose"), "the agent watches again", 90)
         self.assertLessEqual(self.patches("a"), patches + 3)
 
+    def test_08b_a_kill_while_agent_and_api_server_are_away_counts_once(self):
+        before = self.seen("b")
+        pod, agent_pod = self.pod_on("b", "shipper"), agent.pod_on(self.cluster, "b")
+        address = agent_pod["status"]["podIP"]
+
+        def seen():
+            have = json.loads(self.ask_at(address, "/v1/recommendations"))["recommendations"]
+            return next(r for r in have if r["daemonset"] == "shipper")
+
+        def started():
+            return json.loads(self.ask_at(address, "/v1/config"))["startedAt"]
+
+        first = started()
+        self.cluster.part("apiserver", "kill")
+        try:
+            self.end_process(agent_pod)
+            workload.instruct(self.cluster, pod, "memory=140Mi")
+            wait.until(lambda: started() != first, "the agent was started again by its kubelet", 120)
+            wait.until(lambda: seen()["oomKills"] == before["oomKills"] + 1, "it knows of the kill", 120)
+            self.assertGreaterEqual(seen()["samples"], before["samples"])
+        finally:
+            self.cluster.part("apiserver", "start")
+        self.wait(lambda: self.value("b")["oomKills"] == before["oomKills"] + 1 and self.memory("b") > 96 << 20,
+                  "the kill is told of when the API server is back", 120)
+        self.wait(lambda: self.kube.get("pod", pod["metadata"]["name"], namespace=self.namespace)
+                  ["status"]["containerStatuses"][0]["restartCount"] > 0, "the pod's status tells of it, too", 60)
+        self.assertEqual(self.seen("b")["oomKills"], before["oomKills"] + 1)
+
+    def end_process(self, pod: dict) -> None:
+        """Ends a pod's container on its node, as a crash would."""
+        node = self.cluster.node(pod["spec"]["nodeName"])
+        container = pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
+        node.capture(["sh", "-c", f"kill -9 $(cat $(find /sys/fs/cgroup -type d -name {container})/cgroup.procs)"])
+
     def ask_at(self, address: str, path: str) -> str:
         return fetch(self.cluster.network, f"http://{address}:{agent.PORT}{path}")[1].decode()
 
@@ -202,6 +236,26 @@ class Agent(OnCluster):
         except LabError as error:
             return str(error)
         return "" if "patched" in done.stdout else done.stdout
+
+    def test_09b_another_build_takes_over_with_what_was_known(self):
+        before = {node: self.seen(node)["samples"] for node in "abc"}
+        agent.install(self.cluster, agent.build_development_image(), tag=agent.DEVELOPMENT, stale_after="45s")
+        for node in "abc":
+            image = agent.pod_on(self.cluster, node)["spec"]["containers"][0]["image"]
+            self.assertTrue(image.endswith(":" + agent.DEVELOPMENT), image)
+            self.assertGreaterEqual(self.seen(node)["samples"], before[node])
+        # What follows is done by the development build.
+
+    def test_09c_a_machine_installed_anew_under_its_old_name_starts_afresh(self):
+        before = agent.annotations(self.cluster, "a")["pernode.io/agent"]
+        samples = self.seen("a")["samples"]
+        self.assertGreater(samples, 5)
+        self.cluster.node("a").reboot(wipe=True)
+        after = self.wait(lambda: (who := agent.annotations(self.cluster, "a")["pernode.io/agent"])["machine"] !=
+                          before["machine"] and who, "the agent on the new machine tells who it is", FIRST_VALUE_SECONDS)
+        self.assertEqual(after["nodeUID"], before["nodeUID"])
+        self.assertLess(self.seen("a")["samples"], samples)
+        self.assertEqual(self.seen("a")["oomKills"], 0)
 
     def test_10_a_recreated_node_starts_afresh_and_is_told_of_again(self):
         node = self.cluster.node("c")

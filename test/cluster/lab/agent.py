@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 from . import report
 from .errors import LabError
 from .http import fetch
+from .images import build_image as build_archive
 
 if TYPE_CHECKING:
     from .cluster import Cluster
@@ -19,6 +20,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 NAMESPACE = "pernode"
 DAEMONSET = "pernode-agent"
 PORT = 9870
+DEVELOPMENT = "development"
 DOMAIN = ".pernode.io"
 # Soon enough for someone who watches: still two samples, a minute each, before a first value.
 QUICK = {"interval": "2s", "first-publish-spread": "1s", "start-spread": "100ms", "publish-interval": "20s",
@@ -34,10 +36,27 @@ def build_image() -> Path:
     return PROJECT / built.stdout.strip().splitlines()[-1]
 
 
-def install(cluster: "Cluster", archive: Path | None = None, **config: str) -> None:
+def build_development_image() -> Path:
+    """The image of the development build, with the shared libraries it wants; of tag DEVELOPMENT."""
+    binary, archive = PROJECT / "build/debug/pernode-agent", PROJECT / "build/debug/pernode-agent.tar"
+    with report.step("agent: development build and image"):
+        for command in (["cmake", "--preset", "debug"],
+                        ["cmake", "--build", "--preset", "debug", "--target", "pernode-agent"]):
+            built = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+            if built.returncode != 0:
+                raise LabError(f"{' '.join(command)} failed:\n{(built.stdout + built.stderr)[-4000:]}")
+        wanted = subprocess.run(["ldd", binary], capture_output=True, text=True, check=True).stdout
+        libraries = [word for word in wanted.split() if word.startswith("/")]
+        build_archive(archive, f"localhost/pernode-agent:{DEVELOPMENT}",
+                      {"/pernode-agent": binary, **{path: Path(path).resolve() for path in libraries}},
+                      entrypoint=["/pernode-agent"], user="65532:65532")
+    return archive
+
+
+def install(cluster: "Cluster", archive: Path | None = None, tag: str = "", **config: str) -> None:
     """Loads the image and installs (or upgrades) the chart; returns when an agent is Ready on every node."""
     cluster.load_image(archive or build_image())
-    values = ["--set", "agent.image.pullPolicy=Never"]
+    values = ["--set", "agent.image.pullPolicy=Never", "--set-string", f"agent.image.tag={tag}"]
     for flag, value in {**QUICK, **{k.replace("_", "-"): v for k, v in config.items()}}.items():
         values += ["--set-string", f"agent.config.{flag}={value}"]
     with report.step("agent: helm install"):

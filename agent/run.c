@@ -6,6 +6,8 @@
 #include "agent/agent.h"
 #include "agent/verbs.h"
 #include "base/log.h"
+#include "net/http/listen.h"
+#include "proto/field.h"
 
 static const char *const metrics_names[] = {"summary", "full", NULL};
 
@@ -129,6 +131,8 @@ static bool one_of(const char *value, const char *const *words)
 static int check_settings(const struct agent_settings *s, struct err *e)
 {
 	static const char *const sources[] = {"api", NULL}, *const sinks[] = {"api", "none", NULL};
+	struct listen_address address;
+	struct err why;
 
 	if (!one_of(s->pod_source, sources))
 		return err_set(
@@ -141,9 +145,16 @@ static int check_settings(const struct agent_settings *s, struct err *e)
 		return err_set(e, EINVAL,
 			"--node-name (or PERNODE_NODE_NAME) is needed: the name of this machine's "
 			"Node");
+	if (s->node_name && !field_is_text(str_of(s->node_name), FIELD_NAME))
+		return err_set(e, EINVAL,
+			"--node-name=%.80s: expected the name of a Node: letters, digits, '-', '.' "
+			"and '_'",
+			s->node_name);
 	if (s->node_name && strlen(s->node_name) >= POD_NAME_MAX)
 		return err_set(e, EINVAL, "--node-name=%.80s…: longer than %u bytes", s->node_name,
 			POD_NAME_MAX - 1);
+	if (listen_address_parse(str_of(s->listen), &address, &why) < 0)
+		return err_set(e, EINVAL, "--listen: %s", why.text);
 	return 0;
 }
 

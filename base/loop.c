@@ -61,6 +61,13 @@ static int signal_start(struct loop *l, uv_signal_t *handle, int signum)
 	return r;
 }
 
+static bool ignored(int signum)
+{
+	struct sigaction action;
+
+	return sigaction(signum, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 int loop_init(struct loop *l)
 {
 	*l = (struct loop){.signal = 0};
@@ -71,6 +78,8 @@ int loop_init(struct loop *l)
 	r = signal_start(l, &l->sigterm, SIGTERM);
 	if (r == 0)
 		r = signal_start(l, &l->sigint, SIGINT);
+	if (r == 0 && !ignored(SIGHUP))
+		r = signal_start(l, &l->sighup, SIGHUP);
 	if (r < 0)
 		loop_finish(l);
 	return r;

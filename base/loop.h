@@ -28,12 +28,15 @@ struct loop {
 	uv_loop_t uv;
 	uv_signal_t sigterm;
 	uv_signal_t sigint;
+	uv_signal_t sighup;
 	bool stopping;
 	int signal; /* which one ended the run, or 0 */
 	struct loop_lag lag;
 };
 
-int loop_init(struct loop *l); /* also ignores SIGPIPE; SIGTERM and SIGINT stop the loop */
+/* Also ignores SIGPIPE. SIGTERM, SIGINT and SIGHUP stop the loop; a SIGHUP that was ignored from
+ * the start (nohup) stays so. */
+int loop_init(struct loop *l);
 /* Runs until loop_stop, a signal, or until nothing is left to wait for. Returns 0. */
 int loop_run(struct loop *l);
 void loop_stop(struct loop *l);

@@ -49,7 +49,7 @@ int field_wrong(const struct json_value *v, const char *what, const char *expect
 	return err_set(e, EINVAL, "%s is %s, expected %s", what, shown, expected);
 }
 
-static bool is_text(struct str s, enum field_text text)
+bool field_is_text(struct str s, enum field_text text)
 {
 	if (text == FIELD_ANY)
 		return s.n == 0 || !memchr(s.p, '\0', s.n);
@@ -78,7 +78,7 @@ int field_string(const struct json_value *v, const char *what, char *out, size_t
 
 	if (v->type == JSON_NULL)
 		return 0;
-	if (v->type != JSON_STRING || !is_text(v->text, text))
+	if (v->type != JSON_STRING || !field_is_text(v->text, text))
 		return field_wrong(v, what, expected[text], e);
 	if (v->cut || str_copy(out, size, v->text) < 0) {
 		(void)snprintf(longest, sizeof longest, "at most %zu bytes", size - 1);

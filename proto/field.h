@@ -16,6 +16,8 @@ enum field_text {
 	FIELD_ANY,  /* anything without NUL */
 };
 
+/* Whether s is such text. "" is. */
+bool field_is_text(struct str s, enum field_text text);
 int field_string(const struct json_value *v, const char *what, char *out, size_t size,
 	enum field_text text, struct err *e);
 int field_bool(const struct json_value *v, const char *what, bool *ret, struct err *e);

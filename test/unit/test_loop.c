@@ -70,6 +70,12 @@ static void raise_sigterm(void *arg)
 	assert_int_equal(raise(SIGTERM), 0);
 }
 
+static void raise_sighup(void *arg)
+{
+	(void)arg;
+	assert_int_equal(raise(SIGHUP), 0);
+}
+
 static void test_sigterm_ends_the_run_in_order(void **state)
 {
 	struct loop loop;
@@ -83,6 +89,25 @@ static void test_sigterm_ends_the_run_in_order(void **state)
 	assert_int_equal(loop_run(&loop), 0);
 	assert_int_equal(loop.signal, SIGTERM);
 	loop_finish(&loop); /* hangs, and the test with it, when a handle is left */
+}
+
+static void test_a_terminal_that_goes_ends_the_run_unless_it_was_told_not_to(void **state)
+{
+	for (int ignored = 0; ignored < 2; ignored++) {
+		struct loop loop;
+		struct loop_timer soon, later;
+
+		(void)signal(SIGHUP, ignored ? SIG_IGN : SIG_DFL);
+		assert_int_equal(loop_init(&loop), 0);
+		assert_int_equal(loop_timer_init(&loop, &soon, raise_sighup, NULL), 0);
+		assert_int_equal(loop_timer_init(&loop, &later, raise_sigterm, NULL), 0);
+		loop_timer_set(&soon, 1000);
+		loop_timer_set(&later, ignored ? 20000 : UINT64_C(3600000000));
+		assert_int_equal(loop_run(&loop), 0);
+		assert_int_equal(loop.signal, ignored ? SIGTERM : SIGHUP);
+		loop_finish(&loop);
+	}
+	(void)signal(SIGHUP, SIG_DFL);
 }
 
 static void block(void *arg)
@@ -144,6 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_timer_fires_once_and_a_descriptor_reports),
 		cmocka_unit_test(test_sigterm_ends_the_run_in_order),
+		cmocka_unit_test(test_a_terminal_that_goes_ends_the_run_unless_it_was_told_not_to),
 		cmocka_unit_test(test_a_timer_that_a_long_turn_holds_up_is_counted_as_late),
 		cmocka_unit_test(test_the_largest_lag_is_kept_for_a_while_and_then_forgotten),
 	};

@@ -49,13 +49,13 @@ class Watch:
                     self.first[key, value] = now
                     self.changes.put((now, key, value))
 
-    def wait(self, key: str, condition, timeout_seconds: float) -> float:
-        """When a value of this key came for which the condition holds."""
+    def wait(self, key: str, condition, timeout_seconds: float) -> tuple[float, dict]:
+        """The first value of this key for which the condition holds, and when it came."""
         deadline = time.monotonic() + timeout_seconds
         while True:
             now, have, value = self.changes.get(timeout=max(deadline - time.monotonic(), 0.01))
             if have == key and condition(json.loads(value)):
-                return now
+                return now, json.loads(value)
 
     def stop(self) -> None:
         self.process.kill()
@@ -135,24 +135,29 @@ class Crowd(OnCluster):
             parts = {k: have.get(k, 0) >> 10 for k in ("anon", "file", "kernel_stack", "pagetables", "sock", "slab", "percpu")}
             print(f"note: {len(self.containers())} containers, a live watch: working set of the agent's {what} "
                   f"{(have['current'] - have['inactive_file']) / 2**20:.2f} MiB; KiB of it: {parts}", flush=True)
-        self.assertLessEqual(numbers(found)["current"] - numbers(found)["inactive_file"], 4 << 20)
+            self.assertLessEqual(have["current"] - have["inactive_file"], 4 << 20)
 
     def test_3_an_oom_kill_is_told_at_once(self):
         pods = {pod["metadata"]["labels"]["app"]: pod for pod in self.kube.get("pods", namespace="default")["items"]
                 if pod["metadata"].get("labels", {}).get("app") in NAMES}
         watch = Watch(self.kube, self.cluster.node("big").kube_name)
         self.addCleanup(watch.stop)
-        took = []
+        took, warned = [], 0
         for name in NAMES:
             key = f"{name}.default.pernode.io/main"
             workload.instruct(self.cluster, pods[name], "memory=64Mi")
-            came = watch.wait(key, lambda v: int(v["target"]["memory"]) > LIMIT_BYTES, 60)
-            # The kernel's log forgets what is old. Where a warning came before the kill, it took no time.
+            came, value = watch.wait(key, lambda v: int(v["target"]["memory"]) > LIMIT_BYTES, 60)
+            # Asked each time, since the kernel's log forgets what is old.
             killed = self.wait(lambda pod=pods[name]: self.killed(pod["metadata"]["uid"]), f"{name} was killed", 30)
-            took.append(max(came - killed, 0))
+            if value["reason"] == "ahead-of-oom":
+                warned += 1
+            else:
+                took.append(came - killed)
         took.sort()
-        print(f"note: {len(took)} OOM kills, from the kernel's line to the raised annotation at a watcher: median "
-              f"{took[len(took) // 2] * 1000:.0f} ms, p99 {took[int(len(took) * 0.99)] * 1000:.0f} ms", flush=True)
+        self.assertTrue(took)
+        print(f"note: {len(NAMES)} OOM kills, {warned} of them announced. The others, from the kernel's line to the raised "
+              f"annotation at a watcher: median {took[len(took) // 2] * 1000:.0f} ms, longest {took[-1] * 1000:.0f} ms",
+              flush=True)
         counted = {r["daemonset"]: r["oomKills"] for r in agent.recommendations(self.cluster, "big")}
         self.assertEqual({name: counted[name] for name in NAMES}, {name: 1 for name in NAMES})
 

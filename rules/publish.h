@@ -146,7 +146,7 @@ struct publish_node {
 	uint64_t full_usec;     /* the bucket is full again at */
 	uint64_t hold_usec;     /* after a failure: nothing before */
 	uint64_t readback_usec;
-	unsigned int failures; /* in a row */
+	uint64_t ceiling_usec; /* of the last wait; 0: the last request went well */
 	bool first_done;       /* the first patch was taken */
 	bool in_flight;
 	bool unsettled; /* it is not known whether the last patch was taken */
@@ -172,8 +172,8 @@ void publish_node_hello_sent(struct publish_node *n, uint64_t now_usec);
 /* The server took it. Its answer is as good as a look at the Node. */
 void publish_node_done(struct publish_node *n, uint64_t now_usec, uint64_t random);
 /* It did not, or a look failed: nothing more before a wait between half a ceiling and the ceiling,
- * which doubles with every failure from first_usec to last_usec; or before retry_after_usec and up
- * to a fifth more, when that is longer. */
+ * which is twice the one before, from first_usec to last_usec, whatever failed before; or before
+ * retry_after_usec and up to a fifth more, when that is longer. */
 void publish_node_failed(struct publish_node *n, uint64_t now_usec, uint64_t first_usec,
 	uint64_t last_usec, uint64_t retry_after_usec, uint64_t random);
 /* Its answer was lost, so it may have taken it or not. Waits as after a failure; then comes a look

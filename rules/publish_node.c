@@ -134,19 +134,16 @@ void publish_node_done(struct publish_node *n, uint64_t now_usec, uint64_t rando
 static void hold(struct publish_node *n, uint64_t now_usec, uint64_t first, uint64_t last,
 	uint64_t retry_after_usec, uint64_t random)
 {
-	uint64_t ceiling = MAX(first, UINT64_C(1));
-	uint64_t wait;
+	uint64_t ceiling = MAX(
+		MIN(MAX(u64_add_sat(n->ceiling_usec, n->ceiling_usec), first), last), UINT64_C(1));
+	uint64_t wait = ceiling - ceiling / 2 + random % (ceiling / 2 + 1);
 
-	for (unsigned int i = 0; i < n->failures && ceiling < last; i++)
-		ceiling = ceiling > UINT64_MAX / 2 ? UINT64_MAX : ceiling * 2;
-	ceiling = MAX(MIN(ceiling, last), UINT64_C(1));
-	wait = ceiling - ceiling / 2 + random % (ceiling / 2 + 1);
 	if (retry_after_usec) {
 		uint64_t asked = MIN(retry_after_usec, RETRY_AFTER_MAX_USEC);
 
 		wait = MAX(wait, asked + random % (asked / 5 + 1));
 	}
-	n->failures = n->failures < 1000 ? n->failures + 1 : n->failures;
+	n->ceiling_usec = ceiling;
 	n->hold_usec = u64_add_sat(now_usec, wait);
 }
 
@@ -177,7 +174,7 @@ void publish_node_unsettled(struct publish_node *n, uint64_t now_usec, uint64_t 
 
 void publish_node_settled(struct publish_node *n, uint64_t now_usec, bool taken, uint64_t random)
 {
-	unsigned int failures = n->failures;
+	uint64_t ceiling = n->ceiling_usec;
 
 	if (!n->unsettled)
 		return;
@@ -188,7 +185,7 @@ void publish_node_settled(struct publish_node *n, uint64_t now_usec, bool taken,
 	}
 	give_back(n);
 	publish_node_readback_done(n, now_usec, random);
-	n->failures = failures;
+	n->ceiling_usec = ceiling;
 }
 
 uint64_t publish_node_readback_wait(const struct publish_node *n, uint64_t now_usec)
@@ -202,7 +199,7 @@ uint64_t publish_node_readback_wait(const struct publish_node *n, uint64_t now_u
 
 void publish_node_readback_done(struct publish_node *n, uint64_t now_usec, uint64_t random)
 {
-	n->failures = 0;
+	n->ceiling_usec = 0;
 	n->hold_usec = 0;
 	n->readback_usec = u64_add_sat(now_usec, jitter(n->pace.readback_usec, random));
 }

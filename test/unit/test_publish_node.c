@@ -125,7 +125,7 @@ static void failures_wait_longer_each_time_and_spend_no_token(void **state)
 	assert_true(longest > MINUTE);
 	publish_node_sent(&n, t, PUBLISH_NOW);
 	publish_node_done(&n, t, 0);
-	assert_int_equal(n.failures, 0);
+	assert_int_equal(n.ceiling_usec, 0);
 	assert_true(publish_node_wait(&n, t, PUBLISH_NOW, true, 0) == 0); /* tokens are left */
 }
 
@@ -156,8 +156,25 @@ static void a_patch_that_a_look_does_not_find_was_a_failure(void **state)
 	publish_node_sent(&n, t, PUBLISH_NOW);
 	publish_node_unsettled(&n, t, USEC_PER_SEC, 2 * MINUTE, 0, 0);
 	publish_node_settled(&n, t, true, 0);
-	assert_int_equal(n.failures, 0);
+	assert_int_equal(n.ceiling_usec, 0);
 	assert_true(publish_node_wait(&n, t, PUBLISH_DUE, true, 0) > 10 * MINUTE);
+}
+
+/* A server that was away for a while and comes back may not know our rights at once: its refusal,
+ * of which the waits begin long and may become longer, is no more than one more failure. */
+static void another_kind_of_failure_goes_on_from_the_last_wait(void **state)
+{
+	struct publish_node n;
+	uint64_t wait;
+
+	publish_node_init(&n, NULL, 0);
+	for (int k = 0; k < 5; k++) /* 1, 2, 4, 8, 16 s */
+		publish_node_failed(&n, 0, USEC_PER_SEC, MINUTE, 0, UINT64_MAX);
+	publish_node_failed(&n, 0, 10 * USEC_PER_SEC, 10 * MINUTE, 0, UINT64_MAX);
+	wait = publish_node_readback_wait(&n, 0);
+	assert_true(wait >= 16 * USEC_PER_SEC && wait <= 32 * USEC_PER_SEC);
+	publish_node_failed(&n, 0, USEC_PER_SEC, 20 * USEC_PER_SEC, 0, UINT64_MAX);
+	assert_true(publish_node_readback_wait(&n, 0) <= 20 * USEC_PER_SEC);
 }
 
 static void a_server_that_asks_to_wait_is_obeyed_within_reason(void **state)
@@ -246,6 +263,7 @@ int main(void)
 		cmocka_unit_test(ordinary_patches_keep_the_interval_and_urgent_ones_take_tokens),
 		cmocka_unit_test(failures_wait_longer_each_time_and_spend_no_token),
 		cmocka_unit_test(a_patch_that_a_look_does_not_find_was_a_failure),
+		cmocka_unit_test(another_kind_of_failure_goes_on_from_the_last_wait),
 		cmocka_unit_test(a_server_that_asks_to_wait_is_obeyed_within_reason),
 		cmocka_unit_test(the_node_is_looked_at_at_the_start_and_every_hour),
 		cmocka_unit_test(no_input_makes_it_write_more_than_its_budget),

@@ -83,11 +83,24 @@ static void kill_seen(
 		class_raises(w, class));
 }
 
+/* What the only container of a pod was allowed, as far as nothing else tells: by its pod. */
+static int64_t allowed_by_pod(struct tracker *t, const struct pod_entry *pod)
+{
+	uint64_t limit;
+
+	if (pod->dirfd < 0 ||
+		cgio_read_number(&t->sampler.io, pod->dirfd, "memory.max", &limit) != CG_OK ||
+		limit == CG_MAX)
+		return -1;
+	return (int64_t)MIN(limit, (uint64_t)INT64_MAX);
+}
+
 /* A container that nobody had measured: its pod's only one is the one. With more of them the pod's
  * status will tell. */
 static void kill_of_unseen(struct tracker *t, struct pod_entry *pod, enum oom_class class)
 {
 	struct live_container *pc = &pod->containers[0];
+	int64_t limit, bytes;
 
 	t->unseen_kills++;
 	if (pod->told_kills > 0) {
@@ -97,12 +110,15 @@ static void kill_of_unseen(struct tracker *t, struct pod_entry *pod, enum oom_cl
 	if (pod->n_containers != 1 || !pc->workload)
 		return;
 	pod->seen_kills++;
+	limit = allowed_by_pod(t, pod);
+	bytes = pc->workload->knobs->profile == PROFILE_VPA ? pc->request_bytes
+							    : MAX(limit, pc->request_bytes);
 	if (class_raises(pc->workload, class))
 		(void)usage_record_oom(&pc->workload->usage, pc->workload->knobs, tracker_now_ns(t),
-			MAX(pc->request_bytes, 0));
+			MAX(bytes, 0));
 	else
 		usage_count_oom(&pc->workload->usage, tracker_now_ns(t));
-	kill_counted(t, pc, oom_class_name(class), tracker_now_ns(t), -1,
+	kill_counted(t, pc, oom_class_name(class), tracker_now_ns(t), limit,
 		class_raises(pc->workload, class));
 }
 

@@ -313,6 +313,13 @@ void oomwatch_pod_add(struct oomwatch *w, struct oomwatch_pod *pod, int dirfd, i
 	look_at_pod_counter(w, pod, now);
 	if (pod->known && explained <= pod->kills)
 		pod->explained = explained;
+	if (pod->known && pod->kills > pod->explained) {
+		/* Killed while nobody watched. The ooms that the pod's counters show are taken for
+		 * those of these kills; which kill began the pod's other ones nobody knows. */
+		pod->rise = pod->local = (struct oom_rise){.known = true};
+		look_at_pod_counter(w, pod, now);
+		pod->unexplained_usec = MAX(now, (uint64_t)1);
+	}
 	read_local(w, pod->dirfd, &pod->local, now);
 	read_local(w, pod->node_dirfd, &pod->node, now);
 	w->pods = pod;

@@ -161,11 +161,18 @@ class Agent(OnCluster):
         def started():
             return json.loads(self.ask_at(address, "/v1/config"))["startedAt"]
 
+        def killed():
+            events = self.cluster.node("b").capture(
+                ["sh", "-c", f"cat $(find /sys/fs/cgroup -type d -name pod{pod['metadata']['uid']})/memory.events"])
+            return "oom_kill 0" not in events
+
         first = started()
         self.cluster.part("apiserver", "kill")
         try:
-            self.end_process(agent_pod)
+            self.signal("STOP", agent_pod)      # it sees nothing any more
             workload.instruct(self.cluster, pod, "memory=140Mi")
+            wait.until(killed, "the container was OOM-killed", 60)
+            self.signal("KILL", agent_pod)
             wait.until(lambda: started() != first, "the agent was started again by its kubelet", 120)
             wait.until(lambda: seen()["oomKills"] == before["oomKills"] + 1, "it knows of the kill", 120)
             # Of what it knew, the seconds since its last save are lost.
@@ -178,11 +185,11 @@ class Agent(OnCluster):
                   ["status"]["containerStatuses"][0]["restartCount"] > 0, "the pod's status tells of it, too", 60)
         self.assertEqual(self.seen("b")["oomKills"], before["oomKills"] + 1)
 
-    def end_process(self, pod: dict) -> None:
-        """Ends a pod's container on its node, as a crash would."""
+    def signal(self, name: str, pod: dict) -> None:
+        """To all processes of a pod's container, on its node."""
         node = self.cluster.node(pod["spec"]["nodeName"])
         container = pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")[2]
-        node.capture(["sh", "-c", f"kill -9 $(cat $(find /sys/fs/cgroup -type d -name {container})/cgroup.procs)"])
+        node.capture(["sh", "-c", f"kill -{name} $(cat $(find /sys/fs/cgroup -type d -name {container})/cgroup.procs)"])
 
     def ask_at(self, address: str, path: str) -> str:
         return fetch(self.cluster.network, f"http://{address}:{agent.PORT}{path}")[1].decode()

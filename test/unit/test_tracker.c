@@ -223,6 +223,40 @@ static void test_a_kill_for_the_nodes_sake_is_counted_and_raises_nothing(void **
 	assert_int_equal(w->usage.floor.used, 0);
 }
 
+/* The agent was away when the container was killed and replaced: all that is left of the kill is in
+ * the pod's counters, and what it was allowed in its pod's limit. */
+static void test_a_kill_while_the_agent_was_away_raises_from_the_limit(void **state)
+{
+	struct bed *bed = *state;
+	const char *cgroup = "kubepods/burstable/pod" UID_A;
+	struct pod_saved saved = {.explained = 0, .kills = {0}};
+	struct recommendation r;
+
+	bed_make(bed, cgroup);
+	bed_put(bed, cgroup, "memory.events", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\n");
+	bed_put(bed, cgroup, "memory.events.local", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n");
+	bed_make(bed, "kubepods/burstable/pod" UID_A "/" ID_2);
+	tracker_restore(&bed->tracker, bed_pod(UID_A, "shipper-x", 1, IDS(ID_1)), &saved);
+	for (int i = 0; i < 20; i++) {
+		clock_manual_advance(&bed->clock, USEC_PER_SEC);
+		oomwatch_look(&bed->tracker.oomwatch);
+		bed_turn(bed);
+	}
+	struct workload *w = bed_workload(bed, "main");
+	assert_int_equal(w->usage.oom_kills, 1);
+	assert_int_equal(bed->urgent, 1);
+	workload_estimate(w, bed->clock.wall_usec * NSEC_PER_USEC, &r, NULL);
+	assert_true(r.amounts[BOUND_TARGET].value[RESOURCE_MEMORY] >= 80 << 20); /* 64 MiB × 1.25 */
+	/* The status tells of the same kill later. */
+	struct pod *pod = bed_pod(UID_A, "shipper-x", 1, IDS(ID_2));
+	pod->container[0].last_terminated = (struct pod_terminated){.known = true,
+		.reason = "OOMKilled",
+		.container_id = ID_1,
+		.finished_at_ns = bed->clock.wall_usec * NSEC_PER_USEC};
+	tracker_pod(&bed->tracker, pod);
+	assert_int_equal(w->usage.oom_kills, 1);
+}
+
 static void test_an_instance_that_nobody_names_is_told_by_elimination(void **state)
 {
 	struct bed *bed = *state;
@@ -383,6 +417,7 @@ int main(void)
 		TEST(test_an_oom_kill_told_by_the_status_counts_once_and_old_ones_do_not),
 		TEST(test_a_kill_the_kernel_told_of_first_is_not_counted_again_from_the_status),
 		TEST(test_a_kill_for_the_nodes_sake_is_counted_and_raises_nothing),
+		TEST(test_a_kill_while_the_agent_was_away_raises_from_the_limit),
 		TEST(test_an_instance_that_nobody_names_is_told_by_elimination),
 		TEST(test_an_empty_cgroup_of_a_sandboxed_runtime_is_not_measurable),
 		TEST(test_settings_of_a_pod_apply_and_bad_ones_are_said_once),

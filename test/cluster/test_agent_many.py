@@ -153,11 +153,11 @@ class Crowd(OnCluster):
                 warned += 1
             else:
                 took.append(came - killed)
-        took.sort()
-        self.assertTrue(took)
-        print(f"note: {len(NAMES)} OOM kills, {warned} of them announced. The others, from the kernel's line to the raised "
-              f"annotation at a watcher: median {took[len(took) // 2] * 1000:.0f} ms, longest {took[-1] * 1000:.0f} ms",
-              flush=True)
+        print(f"note: {len(NAMES)} OOM kills, {warned} of them announced", flush=True)
+        if took:
+            took.sort()
+            print(f"note: the others, from the kernel's line to the raised annotation at a watcher: median "
+                  f"{took[len(took) // 2] * 1000:.0f} ms, longest {took[-1] * 1000:.0f} ms", flush=True)
         counted = {r["daemonset"]: r["oomKills"] for r in agent.recommendations(self.cluster, "big")}
         self.assertEqual({name: counted[name] for name in NAMES}, {name: 1 for name in NAMES})
 

@@ -87,6 +87,7 @@ class NodeFaults(Faulty):
     def test_a_hung_node_is_noticed_and_goes_on_where_it_was(self):
         node, pod = self.cluster.node("c"), self.pod_on("c")
         boot, restarts = self.boot_id(node), container_status(pod)["restartCount"]
+        self.addCleanup(node.start)              # wakes it, if the test ends before
         node.hang()
         self.assertEqual(node.state(), "stopped")
         self.api_says("c", False)

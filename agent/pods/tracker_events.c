@@ -83,6 +83,17 @@ static void kill_seen(
 		class_raises(w, class));
 }
 
+/* What a kill is learned from that nobody measured: the limit (-1: not known), of which the
+ * reference knows nothing, or the request. */
+static int64_t bytes_at_unmeasured_kill(const struct live_container *pc, int64_t limit_bytes)
+{
+	int64_t bytes = pc->workload->knobs->profile == PROFILE_VPA
+				? pc->request_bytes
+				: MAX(limit_bytes, pc->request_bytes);
+
+	return MAX(bytes, INT64_C(0));
+}
+
 /* What the only container of a pod was allowed, as far as nothing else tells: by its pod. */
 static int64_t allowed_by_pod(struct tracker *t, const struct pod_entry *pod)
 {
@@ -100,7 +111,7 @@ static int64_t allowed_by_pod(struct tracker *t, const struct pod_entry *pod)
 static void kill_of_unseen(struct tracker *t, struct pod_entry *pod, enum oom_class class)
 {
 	struct live_container *pc = &pod->containers[0];
-	int64_t limit, bytes;
+	int64_t limit;
 
 	t->unseen_kills++;
 	if (pod->told_kills > 0) {
@@ -111,11 +122,9 @@ static void kill_of_unseen(struct tracker *t, struct pod_entry *pod, enum oom_cl
 		return;
 	pod->seen_kills++;
 	limit = allowed_by_pod(t, pod);
-	bytes = pc->workload->knobs->profile == PROFILE_VPA ? pc->request_bytes
-							    : MAX(limit, pc->request_bytes);
 	if (class_raises(pc->workload, class))
 		(void)usage_record_oom(&pc->workload->usage, pc->workload->knobs, tracker_now_ns(t),
-			MAX(bytes, 0));
+			bytes_at_unmeasured_kill(pc, limit));
 	else
 		usage_count_oom(&pc->workload->usage, tracker_now_ns(t));
 	kill_counted(t, pc, oom_class_name(class), tracker_now_ns(t), limit,
@@ -145,9 +154,8 @@ void tracker_told_kill(
 	pc->pod->told_kills++;
 	if (at_ns == TIME_NONE)
 		at_ns = tracker_now_ns(t);
-	int64_t bytes = w->knobs->profile == PROFILE_VPA ? pc->request_bytes
-							 : MAX(limit_bytes, pc->request_bytes);
-	int r = usage_record_oom(&w->usage, w->knobs, at_ns, MAX(bytes, 0));
+	int r = usage_record_oom(
+		&w->usage, w->knobs, at_ns, bytes_at_unmeasured_kill(pc, limit_bytes));
 	if (r < 0)
 		log_info("%s/%s container %s: an OOM kill of long ago is not counted",
 			pc->pod->namespace, pc->pod->name, pc->name);

@@ -51,6 +51,14 @@ void oom_rise_take(struct oom_rise *r, const struct memory_events *e, uint64_t n
 	r->oom = e->oom;
 }
 
+void oom_rise_is_news(struct oom_rise *r, uint64_t now_usec)
+{
+	if (!r->known || r->oom == 0)
+		return;
+	r->rose = true;
+	r->rose_usec = now_usec;
+}
+
 bool oom_rise_is_recent(const struct oom_rise *r, uint64_t at_usec)
 {
 	return r->rose && (r->rose_usec >= at_usec || at_usec - r->rose_usec <= OOM_EVIDENCE_USEC);

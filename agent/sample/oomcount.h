@@ -39,5 +39,7 @@ struct oom_rise {
 };
 /* event: EVENT_OOM was seen in e */
 void oom_rise_take(struct oom_rise *r, const struct memory_events *e, uint64_t now_usec);
+/* All that it has counted is news: it goes with kills that nobody has dealt with. */
+void oom_rise_is_news(struct oom_rise *r, uint64_t now_usec);
 /* at_usec: when the kill was seen. */
 bool oom_rise_is_recent(const struct oom_rise *r, uint64_t at_usec);

@@ -313,15 +313,15 @@ void oomwatch_pod_add(struct oomwatch *w, struct oomwatch_pod *pod, int dirfd, i
 	look_at_pod_counter(w, pod, now);
 	if (pod->known && explained <= pod->kills)
 		pod->explained = explained;
+	read_local(w, pod->dirfd, &pod->local, now);
+	read_local(w, pod->node_dirfd, &pod->node, now);
 	if (pod->known && pod->kills > pod->explained) {
 		/* Killed while nobody watched. The ooms that the pod's counters show are taken for
 		 * those of these kills; which kill began the pod's other ones nobody knows. */
-		pod->rise = pod->local = (struct oom_rise){.known = true};
-		look_at_pod_counter(w, pod, now);
+		oom_rise_is_news(&pod->rise, now);
+		oom_rise_is_news(&pod->local, now);
 		pod->unexplained_usec = MAX(now, (uint64_t)1);
 	}
-	read_local(w, pod->dirfd, &pod->local, now);
-	read_local(w, pod->node_dirfd, &pod->node, now);
 	w->pods = pod;
 	rearm(w, pod);
 }
@@ -366,9 +366,10 @@ void oomwatch_child_add(struct oomwatch *w, struct oomwatch_pod *pod, struct oom
 		if (e.seen & EVENT_OOM_KILL)
 			fresh = fresh_kills(pod, &e, kills, born);
 		oom_count_start(&child->count, &e, fresh);
-		/* The ooms that go with fresh kills are news as well. */
-		child->rise = (struct oom_rise){.known = fresh > 0};
 		oom_rise_take(&child->rise, &e, now);
+		/* The ooms that go with fresh kills are news as well. */
+		if (fresh > 0)
+			oom_rise_is_news(&child->rise, now);
 		child->max_hits = e.seen & EVENT_MAX ? e.max : 0;
 	}
 	pod->children = child;

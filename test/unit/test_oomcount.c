@@ -107,6 +107,18 @@ static void a_rise_is_evidence_for_a_while(void **state)
 	oom_rise_take(&r, &e, 3000000);
 	assert_true(oom_rise_is_recent(&r, 4000000));
 	assert_false(oom_rise_is_recent(&r, 4000001));
+	/* Unless it goes with kills that are news. */
+	r = (struct oom_rise){0};
+	oom_rise_is_news(&r, 1000000); /* not read yet */
+	assert_false(oom_rise_is_recent(&r, 1000000));
+	oom_rise_take(&r, &e, 1000000);
+	oom_rise_is_news(&r, 1000000);
+	assert_true(oom_rise_is_recent(&r, 1000000));
+	e.oom = 0;
+	r = (struct oom_rise){0};
+	oom_rise_take(&r, &e, 1000000);
+	oom_rise_is_news(&r, 1000000);
+	assert_false(oom_rise_is_recent(&r, 1000000));
 }
 
 int main(void)

@@ -69,73 +69,6 @@ static void set_trouble(struct publisher *p, enum publisher_outcome o, const cha
 			publisher_outcome_name(o), text);
 }
 
-/* What was in the patch did not get through. */
-static void patch_failed(struct publisher *p, enum publisher_outcome o)
-{
-	const struct candidates *c = &p->candidates;
-	struct workload *only = NULL;
-
-	for (struct workload *w = p->workloads->first; w; w = w->next) {
-		only = w->publish.in_flight ? w : only;
-		publish_item_failed(&w->publish);
-	}
-	if (o == PUBLISHER_TOO_LARGE) {
-		/* Half of what would be new; if nothing is, an eighth of all. */
-		p->room = c->bytes > c->published_bytes
-				  ? c->published_bytes + (c->bytes - c->published_bytes) / 2
-				  : c->bytes - c->bytes / 8;
-	} else if (o == PUBLISHER_INVALID) {
-		/* One of these keys: halved until it is alone, and then it is set aside. */
-		if (p->sent_items == 1 && only) {
-			only->publish.refused = true;
-			p->stats.refused++;
-			p->batch_max = SIZE_MAX;
-			log_warn("the API server does not take the value of %s/%s container %s: "
-				 "left out until the agent starts again",
-				only->namespace, only->daemonset, only->container);
-		} else if (p->sent_items > 1) {
-			p->batch_max = p->sent_items / 2;
-		}
-	}
-}
-
-static void tell_removed(struct publisher *p, struct str key)
-{
-	p->stats.removed++;
-	if (p->hooks.removed)
-		p->hooks.removed(p->hooks.arg, key);
-}
-
-static void patch_done(struct publisher *p)
-{
-	char key[ANNOTATION_KEY_MAX];
-
-	for (struct workload *w = p->workloads->first; w; w = w->next) {
-		if (!w->publish.in_flight)
-			continue;
-		publish_item_done(&w->publish, p->sent_at_ns);
-		if (w->publish.at != TIME_NONE) {
-			p->stats.published[w->publish.reason]++;
-			if (p->hooks.published)
-				p->hooks.published(p->hooks.arg, w);
-		} else if (annotation_key(key, str_of(w->namespace), str_of(w->daemonset),
-				   str_of(w->container)) == 0) {
-			tell_removed(p, str_of(key));
-		}
-	}
-	for (size_t at = 0; at < p->removals.n; at += strlen(p->removals.p + at) + 1)
-		tell_removed(p, str_of(p->removals.p + at));
-	buf_clear(&p->strays);
-	if (p->agent_sent) {
-		p->agent_hash = p->agent_sent_hash;
-		p->agent_at_ns = p->sent_at_ns;
-		p->agent_due = p->agent_lost = false;
-	}
-	if (p->batch_max < SIZE_MAX / 2)
-		p->batch_max *= 2;
-	p->stats.last_patch_wall_usec = clock_wall_usec(p->clock);
-}
-
 /* The Node was looked at: as usual, or to learn whether the last patch was taken. What was the
  * trouble with a patch that was not is so still. */
 static void look_done(struct publisher *p, uint64_t now)
@@ -143,7 +76,7 @@ static void look_done(struct publisher *p, uint64_t now)
 	bool unsettled = p->node.unsettled, taken = unsettled && publisher_settle(p);
 
 	if (taken)
-		patch_done(p);
+		publisher_patch_done(p);
 	if (unsettled)
 		publish_node_settled(&p->node, now, taken, chance(p));
 	else
@@ -160,7 +93,7 @@ static void request_failed(struct publisher *p, enum publisher_request request,
 	bool open = request == PUBLISHER_PATCH && p->sent && patience->open;
 
 	if (request == PUBLISHER_PATCH && !open)
-		patch_failed(p, o);
+		publisher_patch_failed(p, o);
 	(open ? publish_node_unsettled : publish_node_failed)(&p->node, now, patience->first_usec,
 		patience->last_usec, retry_after_usec, chance(p));
 }
@@ -179,7 +112,7 @@ static void finish(struct publisher *p, enum publisher_outcome o, const char *te
 		request_failed(p, request, o, now, retry_after_usec);
 	} else if (request == PUBLISHER_PATCH) {
 		set_trouble(p, PUBLISHER_OK, "");
-		patch_done(p);
+		publisher_patch_done(p);
 		publish_node_done(&p->node, now, chance(p));
 	} else {
 		look_done(p, now);

@@ -117,6 +117,10 @@ enum publish_need publisher_look(struct publisher *p, int64_t now_ns);
  * nothing is marked. */
 int publisher_write_patch(struct publisher *p, struct buf *b, int64_t now_ns);
 
+/* The server took it; or did not, which may say something of the room or of one of its keys. */
+void publisher_patch_done(struct publisher *p);
+void publisher_patch_failed(struct publisher *p, enum publisher_outcome o);
+
 /* What pernode.io/agent is to say. */
 void publisher_agent(const struct publisher *p, struct annotation_agent *ret);
 /* How long until who writes here is told by a patch of its own; UINT64_MAX: it goes with the

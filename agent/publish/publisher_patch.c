@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a patch carries. */
+/* What a patch carries, and what follows when it was taken, or was not. */
 #include <errno.h>
 #include <math.h>
 
@@ -411,4 +411,70 @@ int publisher_write_patch(struct publisher *p, struct buf *b, int64_t now_ns)
 	if (r < 0)
 		unmark(p);
 	return r;
+}
+
+void publisher_patch_failed(struct publisher *p, enum publisher_outcome o)
+{
+	const struct candidates *c = &p->candidates;
+	struct workload *only = NULL;
+
+	for (struct workload *w = p->workloads->first; w; w = w->next) {
+		only = w->publish.in_flight ? w : only;
+		publish_item_failed(&w->publish);
+	}
+	if (o == PUBLISHER_TOO_LARGE) {
+		/* Half of what would be new; if nothing is, an eighth of all. */
+		p->room = c->bytes > c->published_bytes
+				  ? c->published_bytes + (c->bytes - c->published_bytes) / 2
+				  : c->bytes - c->bytes / 8;
+	} else if (o == PUBLISHER_INVALID) {
+		/* One of these keys: halved until it is alone, and then it is set aside. */
+		if (p->sent_items == 1 && only) {
+			only->publish.refused = true;
+			p->stats.refused++;
+			p->batch_max = SIZE_MAX;
+			log_warn("the API server does not take the value of %s/%s container %s: "
+				 "left out until the agent starts again",
+				only->namespace, only->daemonset, only->container);
+		} else if (p->sent_items > 1) {
+			p->batch_max = p->sent_items / 2;
+		}
+	}
+}
+
+static void tell_removed(struct publisher *p, struct str key)
+{
+	p->stats.removed++;
+	if (p->hooks.removed)
+		p->hooks.removed(p->hooks.arg, key);
+}
+
+void publisher_patch_done(struct publisher *p)
+{
+	char key[ANNOTATION_KEY_MAX];
+
+	for (struct workload *w = p->workloads->first; w; w = w->next) {
+		if (!w->publish.in_flight)
+			continue;
+		publish_item_done(&w->publish, p->sent_at_ns);
+		if (w->publish.at != TIME_NONE) {
+			p->stats.published[w->publish.reason]++;
+			if (p->hooks.published)
+				p->hooks.published(p->hooks.arg, w);
+		} else if (annotation_key(key, str_of(w->namespace), str_of(w->daemonset),
+				   str_of(w->container)) == 0) {
+			tell_removed(p, str_of(key));
+		}
+	}
+	for (size_t at = 0; at < p->removals.n; at += strlen(p->removals.p + at) + 1)
+		tell_removed(p, str_of(p->removals.p + at));
+	buf_clear(&p->strays);
+	if (p->agent_sent) {
+		p->agent_hash = p->agent_sent_hash;
+		p->agent_at_ns = p->sent_at_ns;
+		p->agent_due = p->agent_lost = false;
+	}
+	if (p->batch_max < SIZE_MAX / 2)
+		p->batch_max *= 2;
+	p->stats.last_patch_wall_usec = clock_wall_usec(p->clock);
 }

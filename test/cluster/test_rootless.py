@@ -15,14 +15,14 @@ PROJECT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 
 # In a mount namespace of its own, the checkout and the built programs lie where that user may read them, and there is a
-# tun device as udev would make it. $1: scratch directory, $2: checkout, $3: built programs
+# tun device as udev would make it. $1: scratch directory, $2: checkout, $3: built programs, $4: who
 STAGE = """
 set -eu
-scratch=$1 checkout=$2 built=$3; shift 3
+scratch=$1 checkout=$2 built=$3 who=$4; shift 4
 mount --bind "$checkout" "$scratch/project"
 mount --bind "$built" "$scratch/cache/pernode/cluster/$(basename "$built")"
 mount --bind "$scratch/tun" /dev/net/tun
-exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs env -i HOME="$scratch" \
+exec setpriv --reuid="$who" --regid="$who" --clear-groups --no-new-privs env -i HOME="$scratch" \
     XDG_CACHE_HOME="$scratch/cache" PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"
 """
 
@@ -43,7 +43,7 @@ class WithoutRoot(unittest.TestCase):
     def run_as_nobody(self, *argv: str, stdin: str = "", timeout_seconds: float = 300) -> str:
         done = subprocess.run(
             ["timeout", "--kill-after=10", str(timeout_seconds), "unshare", "--mount", "--propagation=private", "sh", "-c", STAGE, "stage",
-             self.scratch, PROJECT, self.built, *argv], input=stdin, capture_output=True, text=True, check=False, cwd="/")
+             self.scratch, PROJECT, self.built, str(NOBODY), *argv], input=stdin, capture_output=True, text=True, check=False, cwd="/")
         self.assertEqual(done.returncode, 0, f"{argv}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
         return done.stdout
 

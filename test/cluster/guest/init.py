@@ -99,7 +99,8 @@ def mount_disk() -> None:
     after one as far as it got, also by those who do not sync (containerd, CNI): with delayed
     allocation their newest files would be left empty."""
     run("mount", "-t", "ext4", "-o", "noatime,nodelalloc", "/dev/ubda", "/var")
-    for path in ("lib/kubelet/manifests", "lib/containerd", "lib/pernode", "lib/lab/imported", "log", "tmp"):
+    Path(files.STATIC_PODS).mkdir(parents=True, exist_ok=True)
+    for path in ("lib/containerd", "lib/pernode", "lib/lab/imported", "log", "tmp"):
         Path("/var", path).mkdir(parents=True, exist_ok=True)
     run_link = Path("/var/run")
     if not run_link.is_symlink():
@@ -200,17 +201,21 @@ class Service(threading.Thread):
             os.truncate(self.log, 0)
 
 
+def images(*words: str, seconds: float) -> subprocess.CompletedProcess:
+    """Asks containerd about its images; no answer in time counts as a failure."""
+    command = ["ctr", "--connect-timeout", "5s", "-n", "k8s.io", "images", *words]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"not done within {seconds} s")
+
+
 def import_image(archive: Path) -> subprocess.CompletedProcess:
     """Loads one archive into containerd, once in the life of the disk."""
     marker = Path("/var/lib/lab/imported", archive.name)
     if marker.exists():
         return subprocess.CompletedProcess([], 0, "", "")
-    command = ["ctr", "-n", "k8s.io", "images", "import", str(archive)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False,
-                              timeout=IMPORT_SECONDS)
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"not done within {IMPORT_SECONDS} s")
+    done = images("import", str(archive), seconds=IMPORT_SECONDS)
     if done.returncode == 0:
         marker.touch()
     return done
@@ -219,19 +224,14 @@ def import_image(archive: Path) -> subprocess.CompletedProcess:
 def wait_for_containerd(service: Service) -> None:
     """Until containerd answers for its images; it is started again meanwhile should it end. Why it
     does not answer is said once it takes long, and whenever that changes."""
-    asked = ["ctr", "--connect-timeout", "5s", "-n", "k8s.io", "images", "ls", "-q"]
     patient_until, told = time.monotonic() + CONTAINERD_SECONDS, ""
     while True:
         trouble = f"{SOCKET} is not there"
         if SOCKET.exists():
-            try:
-                done = subprocess.run(asked, capture_output=True, text=True, check=False,
-                                      timeout=CTR_SECONDS)
-                if done.returncode == 0:
-                    return
-                trouble = done.stderr.strip()
-            except subprocess.TimeoutExpired:
-                trouble = f"no answer within {CTR_SECONDS} s"
+            done = images("ls", "-q", seconds=CTR_SECONDS)
+            if done.returncode == 0:
+                return
+            trouble = done.stderr.strip()
         if time.monotonic() > patient_until and trouble != told:
             say(f"waiting for containerd: {trouble}")
             told = trouble
